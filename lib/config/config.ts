@@ -1,0 +1,93 @@
+import type { LogFormat, LogLevel } from '../base/log.js';
+
+/**
+ * The whole configuration, as `load.ts` returns it: validated, with defaults, frozen. Handed down in slices.
+ *
+ * Times are seconds unless the key's name says otherwise. The schema with descriptions and defaults is schema.ts.
+ */
+export interface Config {
+  readonly server: ServerConfig;
+  readonly auth: AuthConfig;
+  readonly nomad: NomadConfig;
+  readonly pool: PoolConfig;
+  readonly runner: RunnerConfig;
+  readonly runners: RunnersConfig;
+  readonly execution: ExecutionConfig;
+  readonly api: { readonly peerStatuses: boolean };
+  readonly templates: TemplatesConfig;
+  readonly log: { readonly level: LogLevel; readonly format: LogFormat };
+  readonly shutdown: { readonly graceSeconds: number };
+}
+
+export interface ServerConfig {
+  /** Default 127.0.0.1. */
+  readonly host: string;
+  /** Default 7200; 0 takes a free one. */
+  readonly port: number;
+  /** Default 64 MiB. */
+  readonly maxBodyBytes: number;
+}
+
+export interface AuthConfig {
+  /** The one token of `Poseidon-Token`; undefined means that the server listens on loopback only. */
+  readonly token: string | undefined;
+  readonly allowAnonymous: boolean;
+}
+
+export interface NomadConfig {
+  /** Base URLs; the next is tried when one fails. Default http://127.0.0.1:4646. */
+  readonly addresses: readonly string[];
+  readonly token: string | undefined;
+  readonly namespace: string | undefined;
+  readonly region: string | undefined;
+  /** Paths of PEM files. */
+  readonly caCert: string | undefined;
+  readonly clientCert: string | undefined;
+  readonly clientKey: string | undefined;
+  readonly tlsServerName: string | undefined;
+  readonly skipVerify: boolean;
+  /** Requests, the stream and exec upgrades in progress at once. Default 90. */
+  readonly maxConnections: number;
+  /** Default 10. */
+  readonly requestTimeout: number;
+  /** Silence after which the event stream counts as dead. Default 75. */
+  readonly heartbeatTimeout: number;
+  readonly network: { readonly mode: string };
+}
+
+export interface PoolConfig {
+  /** Idle share under which /health answers 503. Default 0.5. */
+  readonly alertThreshold: number;
+  /** Age at which a pending runner is replaced. Default 300. */
+  readonly startTimeout: number;
+  /** How often everything is compared with a fresh listing. Default 300. */
+  readonly reconcileInterval: number;
+}
+
+export interface RunnerConfig {
+  /** Unprivileged user of commands where the image has it, else `nobody`. Default `user`. */
+  readonly user: string;
+}
+
+export interface RunnersConfig {
+  /** Longest claim; 0 means none. Default 86400. */
+  readonly maxLifetime: number;
+}
+
+export interface ExecutionConfig {
+  /** Variables that every command gets. Default `CODEOCEAN=true`. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Keep stderr apart with a TTY. Default true. */
+  readonly interactiveStderr: boolean;
+  /** Executions of one runner at once. Default 4. */
+  readonly maxPerRunner: number;
+  /** How long a prepared execution waits for its socket. Default 60. */
+  readonly preparedTimeout: number;
+}
+
+export interface TemplatesConfig {
+  /** JSON (or HCL) base job; undefined takes the one that ships with the package. */
+  readonly job: string | undefined;
+  /** Folder of YAML environments; undefined takes the one that ships with the package. */
+  readonly environments: string | undefined;
+}

@@ -1,0 +1,65 @@
+import type { ExecutionId } from '../base/ids.js';
+import type { ClaimedRunner } from '../runners/runner.js';
+
+/**
+ * What the API asks of executions; `Executions` (executions.ts) implements it.
+ */
+export interface ExecutionRequest {
+  /** Runs as `sh -c` would run it, exactly as written. */
+  readonly command: string;
+  readonly privileged: boolean;
+  readonly environment: Readonly<Record<string, string>>;
+  /** 0 means none. */
+  readonly timeLimitSeconds: number;
+  readonly interactive: boolean;
+  readonly workingDirectory: string | undefined;
+}
+
+/** How an execution ended. A hang-up is the client's own end: nobody is left to be told. */
+export type Exit =
+  | { readonly kind: 'exited'; readonly exitCode: number }
+  | { readonly kind: 'time-limit' }
+  | { readonly kind: 'inactive' }
+  | { readonly kind: 'out-of-memory' }
+  | { readonly kind: 'hang-up' }
+  | { readonly kind: 'failed'; readonly message: string };
+
+/**
+ * The client's end of a running execution. Calls may throw nothing. `drained` is how a slow client slows its program:
+ * after `output` returned false no more is read until it resolves.
+ */
+export interface ExecutionSink {
+  started(): void;
+  /** Whole characters, joined across frames. Returns false when the client's buffer is full. */
+  output(stream: 'stdout' | 'stderr', text: string): boolean;
+  drained(): Promise<void>;
+}
+
+export interface RunningExecution {
+  /** Resolves once, after all output was given to the sink and nothing of the program can reach the client any more. */
+  readonly exit: Promise<Exit>;
+  /** Input for the program, as typed. */
+  write(chunk: Uint8Array): Promise<void>;
+  resize(columns: number, rows: number): void;
+  /** The client left: ends the program and everything that it started. `exit` resolves with `hang-up`. */
+  hangUp(): void;
+}
+
+export interface ExecutionsApi {
+  /**
+   * Prepares a command and returns the id under which one socket may run it. Expires after
+   * `execution.preparedSeconds`. TOO_MANY_EXECUTIONS, RUNNER_GONE.
+   */
+  prepare(runner: ClaimedRunner, request: ExecutionRequest): ExecutionId;
+  /**
+   * Takes a prepared execution, so that no second socket can. EXECUTION_NOT_FOUND for an unknown or expired one,
+   * EXECUTION_TAKEN for one that has or had its socket.
+   */
+  take(runner: ClaimedRunner, id: ExecutionId): PreparedExecution;
+}
+
+export interface PreparedExecution {
+  readonly id: ExecutionId;
+  /** Runs it, once. Never throws: a failure to start is an exit of kind `failed`. */
+  run(sink: ExecutionSink): RunningExecution;
+}

@@ -1,0 +1,65 @@
+/**
+ * Bodies of the HTTP API (Poseidon API 0.2.2). Shapes only; schemas are in api/schemas.
+ */
+export const API_BASE = '/api/v1';
+export const TOKEN_HEADER = 'poseidon-token';
+
+export interface EnvironmentBody {
+  readonly image: string;
+  readonly prewarmingPoolSize: number;
+  readonly cpuLimit: number;
+  readonly memoryLimit: number;
+  readonly networkAccess: boolean;
+  readonly exposedPorts: readonly number[] | null;
+  readonly name?: string;
+  readonly user?: string;
+  readonly environment?: Readonly<Record<string, string>> | null;
+}
+
+/** An environment in an answer. */
+export interface EnvironmentAnswer extends EnvironmentBody {
+  readonly id: number;
+}
+
+export interface ClaimBody {
+  readonly executionEnvironmentId: number;
+  /** Seconds; 0 means none. */
+  readonly inactivityTimeout?: number;
+}
+
+export interface ClaimAnswer {
+  readonly runnerId: string;
+  readonly mappedPorts: readonly { readonly exposedPort: number; readonly hostAddress: string }[];
+}
+
+export interface ExecuteBody {
+  readonly command: string;
+  readonly privilegedExecution?: boolean;
+  readonly environment?: Readonly<Record<string, string>> | null;
+  /** Seconds; 0 means none. */
+  readonly timeLimit?: number;
+  /** False runs without a TTY and keeps bytes exact. */
+  readonly interactive?: boolean;
+  readonly workingDirectory?: string;
+}
+
+export interface ExecuteAnswer {
+  readonly websocketUrl: string;
+}
+
+export interface EnvironmentStatistics {
+  readonly id: number;
+  readonly prewarmingPoolSize: number;
+  readonly idleRunners: number;
+  readonly usedRunners: number;
+  readonly pendingRunners: number;
+  readonly failedRunners: number;
+  readonly state: 'ready' | 'filling' | 'unhealthy';
+  /** Why the pool is not full; absent where it is. */
+  readonly reason?: string;
+}
+
+export interface ErrorAnswer {
+  readonly message: string;
+  readonly errorCode?: string;
+}
