@@ -1,0 +1,291 @@
+import type { Config } from './config.js';
+
+/**
+ * The one schema of the configuration: what every key may hold, its default, and what it is for. `load.ts` validates
+ * each source with it, and docs/configuration.md is written from it (document.ts).
+ *
+ * The type `SectionFor<Config>` makes a key that only one of the two has a compile error.
+ */
+export interface KeySchema {
+  readonly type: 'string' | 'integer' | 'number' | 'boolean' | 'array' | 'object';
+  /** One or two sentences for the operator. */
+  readonly description: string;
+  /** Absent where the key has no default, hence may stay undefined. */
+  readonly default?: unknown;
+  /** Whether a change can take effect while the service runs. */
+  readonly reload: 'live' | 'restart';
+  /** What is accepted, in words; derived from the limits where those say it all. */
+  readonly expected?: string;
+  /** Never shown or logged; the value may be `file:PATH`, which takes the contents of that file. */
+  readonly secret?: true;
+  /** A path: a relative one starts at the configuration file, or at the working directory elsewhere. */
+  readonly path?: true;
+  readonly enum?: readonly string[];
+  readonly pattern?: string;
+  readonly minLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minItems?: number;
+  readonly items?: { readonly type: 'string'; readonly pattern: string };
+  readonly propertyNames?: { readonly pattern: string };
+  readonly additionalProperties?: { readonly type: 'string' };
+}
+
+export interface SectionSchema {
+  readonly type: 'object';
+  readonly description: string;
+  readonly additionalProperties: false;
+  readonly properties: Readonly<Record<string, KeySchema | SectionSchema>>;
+}
+
+type NodeFor<V> = V extends readonly unknown[]
+  ? KeySchema
+  : V extends object
+    ? string extends keyof V
+      ? KeySchema
+      : SectionFor<V>
+    : KeySchema;
+
+type SectionFor<T> = SectionSchema & { readonly properties: { readonly [K in keyof T]-?: NodeFor<T[K]> } };
+
+/** Longest time in seconds that fits a timer of 31 bits of milliseconds. */
+const MAX_SECONDS = 2_147_483;
+
+const seconds = { type: 'integer', minimum: 1, maximum: MAX_SECONDS } as const;
+const text = { type: 'string', minLength: 1 } as const;
+const file = { ...text, path: true } as const;
+const secret = {
+  type: 'string',
+  pattern: '^(file:.+|[\\x21-\\x7e]+)$',
+  expected: 'printable ASCII without blanks, or file:PATH',
+  secret: true,
+} as const;
+
+function section<const P extends SectionSchema['properties']>(description: string, properties: P) {
+  return { type: 'object', description, additionalProperties: false, properties } as const;
+}
+
+export const CONFIG_SCHEMA = section('The configuration of Serai.', {
+  server: section('Where the service listens.', {
+    host: {
+      ...text,
+      default: '127.0.0.1',
+      reload: 'restart',
+      description:
+        'Address to listen on. Without `auth.token` only a loopback address is accepted, unless `auth.allowAnonymous` is set.',
+    },
+    port: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 65_535,
+      default: 7200,
+      reload: 'restart',
+      description: 'Port to listen on; 0 takes a free one.',
+    },
+    maxBodyBytes: {
+      type: 'integer',
+      minimum: 1024,
+      maximum: 2 ** 30,
+      default: 64 * 1024 * 1024,
+      reload: 'restart',
+      description: 'Largest request body; a larger one is answered with 413 before it is parsed.',
+    },
+  }),
+  auth: section('Who may use the API.', {
+    token: {
+      ...secret,
+      reload: 'restart',
+      description: 'The token that requests carry in the header `Poseidon-Token`.',
+    },
+    allowAnonymous: {
+      type: 'boolean',
+      default: false,
+      reload: 'restart',
+      description:
+        'Serve requests without a token on any address. Whoever reaches the port may run programs.',
+    },
+  }),
+  nomad: section('The connection to Nomad. The variables of Nomad’s own command line hold here too.', {
+    addresses: {
+      type: 'array',
+      minItems: 1,
+      items: { type: 'string', pattern: '^https?://[^\\s/]+\\S*$' },
+      expected: 'a list of http:// or https:// addresses',
+      default: ['http://127.0.0.1:4646'],
+      reload: 'restart',
+      description: 'Base addresses of Nomad servers or agents; the next is tried when one fails.',
+    },
+    token: { ...secret, reload: 'restart', description: 'ACL token for Nomad.' },
+    namespace: { ...text, reload: 'restart', description: 'Namespace of the jobs.' },
+    region: { ...text, reload: 'restart', description: 'Region that requests are for.' },
+    caCert: {
+      ...file,
+      reload: 'restart',
+      description: 'PEM file of the authority that signs Nomad’s certificate.',
+    },
+    clientCert: { ...file, reload: 'restart', description: 'PEM file of the client certificate (mTLS).' },
+    clientKey: { ...file, reload: 'restart', description: 'PEM file of the key of the client certificate.' },
+    tlsServerName: {
+      ...text,
+      reload: 'restart',
+      description: 'Name to expect in Nomad’s certificate, such as `server.global.nomad`.',
+    },
+    skipVerify: {
+      type: 'boolean',
+      default: false,
+      reload: 'restart',
+      description: 'Accept any certificate of Nomad. For experiments only.',
+    },
+    maxConnections: {
+      type: 'integer',
+      minimum: 2,
+      maximum: 10_000,
+      default: 90,
+      reload: 'restart',
+      description:
+        'Requests, the event stream and exec upgrades in progress at once. Nomad answers 429 beyond 100 per client address.',
+    },
+    requestTimeout: {
+      ...seconds,
+      default: 10,
+      reload: 'restart',
+      description: 'Time limit of a request to Nomad.',
+    },
+    heartbeatTimeout: {
+      ...seconds,
+      default: 75,
+      reload: 'restart',
+      description: 'Silence after which the event stream counts as dead. Nomad sends a heartbeat every 30 s.',
+    },
+    network: section('Networks of runners.', {
+      mode: {
+        ...text,
+        default: 'host',
+        reload: 'restart',
+        description:
+          'Network mode of the group of environments with network access, such as `host`, `bridge` or `cni/NAME`.',
+      },
+    }),
+  }),
+  pool: section('Idle runners.', {
+    alertThreshold: {
+      type: 'number',
+      minimum: 0,
+      maximum: 1,
+      default: 0.5,
+      reload: 'live',
+      description: '`GET /health` answers 503 while the idle share of a pool is under this.',
+    },
+    startTimeout: {
+      ...seconds,
+      default: 300,
+      reload: 'live',
+      description: 'Age at which a runner that still has not started is replaced.',
+    },
+    reconcileInterval: {
+      ...seconds,
+      default: 300,
+      reload: 'live',
+      description: 'How often everything known is compared with a fresh listing of Nomad.',
+    },
+  }),
+  runner: section('Inside a runner.', {
+    user: {
+      type: 'string',
+      pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]*$',
+      expected: 'the name or number of a user',
+      default: 'user',
+      reload: 'live',
+      description: 'Unprivileged user of commands where the image has it; else `nobody`.',
+    },
+  }),
+  runners: section('Claimed runners.', {
+    maxLifetime: {
+      type: 'integer',
+      minimum: 0,
+      maximum: MAX_SECONDS,
+      default: 86_400,
+      reload: 'live',
+      description: 'Longest time that a runner stays claimed; 0 means no limit.',
+    },
+  }),
+  execution: section('Commands.', {
+    environment: {
+      type: 'object',
+      propertyNames: { pattern: '^[A-Za-z_][A-Za-z0-9_]*$' },
+      additionalProperties: { type: 'string' },
+      expected: 'variable names with text values',
+      default: { CODEOCEAN: 'true' },
+      reload: 'live',
+      description: 'Environment variables that every command gets; those of a request win.',
+    },
+    interactiveStderr: {
+      type: 'boolean',
+      default: true,
+      reload: 'live',
+      description: 'Keep stderr apart from stdout for commands that run with a terminal.',
+    },
+    maxPerRunner: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 1000,
+      default: 4,
+      reload: 'live',
+      description: 'Executions of one runner at once; more are answered with 429.',
+    },
+    preparedTimeout: {
+      ...seconds,
+      default: 60,
+      reload: 'live',
+      description: 'How long a prepared execution waits for its WebSocket.',
+    },
+  }),
+  api: section('What answers look like.', {
+    peerStatuses: {
+      type: 'boolean',
+      default: false,
+      reload: 'live',
+      description:
+        'Answer 500 where Poseidon does: 409 and 429 become 500 `NOMAD_OVERLOAD`, 503 becomes 500 `NOMAD_UNREACHABLE`. `/health` keeps its 503.',
+    },
+  }),
+  templates: section('Files that new environments are made from.', {
+    job: {
+      ...file,
+      reload: 'restart',
+      description: 'Base job, JSON or HCL; without it the one that comes with the package.',
+    },
+    environments: {
+      ...file,
+      reload: 'restart',
+      description: 'Folder of environments in YAML; without it the one that comes with the package.',
+    },
+  }),
+  log: section('Logs, on standard error.', {
+    level: {
+      type: 'string',
+      enum: ['error', 'warn', 'info', 'debug'],
+      default: 'info',
+      reload: 'live',
+      description: 'Least severe level that is written.',
+    },
+    format: {
+      type: 'string',
+      enum: ['json', 'text'],
+      default: 'json',
+      reload: 'restart',
+      description: '`json` writes one object a line, `text` one readable line.',
+    },
+  }),
+  shutdown: section('The end of the service.', {
+    graceSeconds: {
+      type: 'integer',
+      minimum: 0,
+      maximum: MAX_SECONDS,
+      default: 30,
+      reload: 'live',
+      description:
+        'How long running executions may go on after SIGTERM or SIGINT. A second signal ends them at once.',
+    },
+  }),
+}) satisfies SectionFor<Config>;
