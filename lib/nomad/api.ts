@@ -100,8 +100,9 @@ export interface NomadEvents {
    * Opens the event stream. Yields a gap-free run of batches (one line of the stream each, heartbeats dropped) until
    * `signal` aborts, then returns; throws when the stream ends, breaks, holds a line that is no JSON, or stays silent
    * for longer than the heartbeat limit. After a throw the caller must list again: a gap cannot be seen from inside.
-   * The request may stay without response headers until something happens, so `opened` resolves when it was *sent* and
-   * accepted by the socket, never later than the first byte.
+   * It is read whether or not somebody iterates, by one consumer. The request may stay without response headers until
+   * something happens, so `opened` resolves with the headers or half a second after it was sent, and rejects where the
+   * iterator throws before that.
    */
   subscribe(options: { topics: readonly EventTopic[]; signal: AbortSignal }): EventSubscription;
 }
@@ -117,6 +118,7 @@ export interface ExecOptions {
   /** The argument vector. It travels in the URL and in Nomad's logs: keep it short and free of secrets. */
   readonly command: readonly string[];
   readonly tty: boolean;
+  /** Ends the opening only; an open session is ended with `destroy`. */
   readonly signal?: AbortSignal;
 }
 
@@ -127,6 +129,7 @@ export interface ExecOptions {
  * kept for it). `end` resolves exactly once, after all output was delivered; it never rejects.
  */
 export interface ExecSession {
+  /** Sets the handler, in place of an earlier one. Not much is read before the first is set. */
   onOutput(handler: (stream: 'stdout' | 'stderr', chunk: Buffer) => void): void;
   readonly end: Promise<ExecEnd>;
   /** Queues input. Resolves when the socket's buffer is low enough for more; never rejects. */

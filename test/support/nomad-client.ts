@@ -1,0 +1,37 @@
+import type { Clock } from '../../lib/base/clock.js';
+import { systemRandomness } from '../../lib/base/ids.js';
+import type { Logger } from '../../lib/base/log.js';
+import { silentLogger } from '../../lib/base/log.js';
+import { NomadClient } from '../../lib/nomad/client.js';
+import type { NomadClientConfig } from '../../lib/nomad/connection.js';
+import { FakeClock } from './fake-clock.js';
+
+export interface TestClientOptions extends Partial<NomadClientConfig> {
+  readonly clock?: Clock;
+  readonly log?: Logger;
+}
+
+/** A client of the real kind with the defaults of the configuration, on a clock that a test moves. */
+export function nomadClient(
+  addresses: string | readonly string[],
+  { clock = new FakeClock(), log = silentLogger, ...config }: TestClientOptions = {},
+): NomadClient {
+  return new NomadClient(
+    {
+      addresses: typeof addresses === 'string' ? [addresses] : addresses,
+      token: undefined,
+      namespace: undefined,
+      region: undefined,
+      caCert: undefined,
+      clientCert: undefined,
+      clientKey: undefined,
+      tlsServerName: undefined,
+      skipVerify: false,
+      maxConnections: 90,
+      requestTimeout: 10,
+      heartbeatTimeout: 75,
+      ...config,
+    },
+    { clock, log, randomness: systemRandomness },
+  );
+}
