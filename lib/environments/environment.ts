@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { EnvironmentId } from '../base/ids.js';
 
 /**
@@ -28,3 +29,50 @@ export interface Environment {
 
 /** The fields that a caller chooses; `createEnvironment` adds the hash. */
 export type EnvironmentFields = Omit<Environment, 'specHash'>;
+
+/**
+ * A frozen environment with its hash. Ports without network access mean nothing, have no place in a job and are
+ * dropped, so that a value read back from Nomad is the value that was written.
+ */
+export function createEnvironment(fields: EnvironmentFields): Environment {
+  const exposedPorts = fields.networkAccess ? [...new Set(fields.exposedPorts)] : [];
+  const value: EnvironmentFields = {
+    id: fields.id,
+    image: fields.image,
+    prewarmingPoolSize: fields.prewarmingPoolSize,
+    cpuLimit: fields.cpuLimit,
+    memoryLimit: fields.memoryLimit,
+    networkAccess: fields.networkAccess,
+    exposedPorts: Object.freeze(exposedPorts),
+    name: fields.name,
+    user: fields.user,
+    environment: Object.freeze({ ...fields.environment }),
+  };
+  return Object.freeze({ ...value, specHash: hashOf(value) });
+}
+
+/** True where a replacement would change nothing: neither the runners nor their number. */
+export function isSameEnvironment(a: Environment, b: Environment): boolean {
+  return a.specHash === b.specHash && a.prewarmingPoolSize === b.prewarmingPoolSize;
+}
+
+/**
+ * Hash of everything but the pool size. Written out field by field in one fixed form, so that neither the order of keys
+ * or ports nor an added default changes it.
+ */
+function hashOf(fields: EnvironmentFields): string {
+  const variables = Object.entries(fields.environment).sort(([a], [b]) => (a < b ? -1 : 1));
+  const canonical = [
+    'v1',
+    fields.id,
+    fields.image,
+    fields.cpuLimit,
+    fields.memoryLimit,
+    fields.networkAccess,
+    [...fields.exposedPorts].sort((a, b) => a - b),
+    fields.name ?? null,
+    fields.user ?? null,
+    variables,
+  ];
+  return createHash('sha256').update(JSON.stringify(canonical)).digest('hex').slice(0, 32);
+}
