@@ -51,7 +51,7 @@ export class WebSocketExecSession implements ExecSession {
   #kept: [Stream, Buffer][] = [];
   #keptBytes = 0;
   #paused = false;
-  #socketError = '';
+  #socketError = 'the connection was lost';
   #keepAlive: Timer | undefined;
   #grace: Timer | undefined;
 
@@ -71,7 +71,10 @@ export class WebSocketExecSession implements ExecSession {
     socket.on('error', (error) => {
       this.#socketError = error.message; // `close` follows
     });
-    socket.on('close', (code, reason) => this.#finish(code, reason.toString() || this.#socketError));
+    // 1006 stands for a socket that ended without a close frame, hence without a reason.
+    socket.on('close', (code, reason) =>
+      this.#finish(code, code === 1006 ? this.#socketError : reason.toString()),
+    );
     this.#armKeepAlive();
   }
 
