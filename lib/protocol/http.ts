@@ -5,6 +5,8 @@ export const API_BASE = '/api/v1';
 export const TOKEN_HEADER = 'poseidon-token';
 
 export interface EnvironmentBody {
+  /** May be repeated from the path; clients send it. */
+  readonly id?: number;
   readonly image: string;
   readonly prewarmingPoolSize: number;
   readonly cpuLimit: number;

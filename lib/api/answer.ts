@@ -1,0 +1,18 @@
+import type { ServerResponse } from 'node:http';
+
+/** Answers with a JSON body. */
+export function sendJson(res: ServerResponse, status: number, body: unknown): void {
+  const text = Buffer.from(JSON.stringify(body), 'utf8');
+  res.writeHead(status, {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': text.length,
+    'Cache-Control': 'no-store',
+  });
+  res.end(text);
+}
+
+/** Answers without a body. The length is said all the same: some clients wait for a body else. */
+export function sendEmpty(res: ServerResponse, status: 201 | 204): void {
+  res.writeHead(status, { 'Content-Length': 0 });
+  res.end();
+}

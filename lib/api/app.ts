@@ -1,0 +1,46 @@
+import type { ErrorRequestHandler, Express } from 'express';
+import express from 'express';
+import { ServiceError } from '../base/errors.js';
+import { openContext } from './context.js';
+import type { ApiDeps } from './deps.js';
+import { createAuthenticator } from './middleware/auth.js';
+import { answerError } from './middleware/errors.js';
+import { environmentRoutes } from './routes/environments.js';
+import { executionRoutes } from './routes/execution.js';
+import { healthRoutes } from './routes/health.js';
+import { runnerRoutes } from './routes/runners.js';
+import { statisticsRoutes } from './routes/statistics.js';
+import { versionRoutes } from './routes/version.js';
+
+/**
+ * The HTTP side of the API as a request handler; it does not listen (server.ts) and does not upgrade (websocket/).
+ *
+ * Order: context and log line, health, token, routes, 404, errors. Whatever is thrown ends in `answerError`.
+ */
+export function createApp(deps: ApiDeps): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('query parser', false);
+  app.enable('case sensitive routing');
+
+  app.use((req, res, next) => {
+    openContext(req, res, deps);
+    next();
+  });
+  healthRoutes(app, deps);
+  const authenticate = createAuthenticator(deps.config.auth);
+  app.use((req, _res, next) => {
+    authenticate(req);
+    next();
+  });
+  for (const declare of [versionRoutes, statisticsRoutes, environmentRoutes, runnerRoutes, executionRoutes]) {
+    declare(app, deps);
+  }
+  app.use(() => {
+    throw new ServiceError('ROUTE_NOT_FOUND', 'there is no such route; the API is below /api/v1');
+  });
+  const onError: ErrorRequestHandler = (error, req, res, _next) => answerError(req, res, error, deps);
+  app.use(onError);
+  return app;
+}

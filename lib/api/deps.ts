@@ -1,0 +1,18 @@
+import type { Clock } from '../base/clock.js';
+import type { Randomness } from '../base/ids.js';
+import type { Logger } from '../base/log.js';
+import type { Config } from '../config/config.js';
+import type { ExecutionsApi } from '../execution/api.js';
+import type { Runners } from '../runners/api.js';
+
+/** What the API stands on. */
+export interface ApiDeps {
+  readonly runners: Runners;
+  readonly executions: ExecutionsApi;
+  readonly config: Pick<Config, 'server' | 'auth' | 'api' | 'pool'>;
+  /** What `GET /version` answers. */
+  readonly version: string;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly randomness: Randomness;
+}

@@ -1,0 +1,31 @@
+import type { Router } from 'express';
+import { ServiceError } from '../../base/errors.js';
+import { API_BASE } from '../../protocol/http.js';
+import { sendEmpty } from '../answer.js';
+import type { ApiDeps } from '../deps.js';
+import { declareRoute } from './route.js';
+
+/** `GET /health`: may this service be sent clients? The only route without a token. */
+export function healthRoutes(router: Router, { runners, config }: ApiDeps): void {
+  declareRoute(router, `${API_BASE}/health`, {
+    GET: (_req, res) => {
+      if (!runners.nomadReachable) {
+        throw new ServiceError(
+          'NOMAD_UNREACHABLE',
+          'Nomad cannot be reached; check nomad.addresses and the agent',
+        );
+      }
+      const depleting = runners
+        .statistics()
+        .filter((each) => each.idleRunners < each.prewarmingPoolSize * config.pool.alertThreshold)
+        .map((each) => `${each.id} (${each.idleRunners} of ${each.prewarmingPoolSize})`);
+      if (depleting.length > 0) {
+        throw new ServiceError(
+          'POOL_DEPLETING',
+          `too few idle runners in these environments: ${depleting.join(', ')}`,
+        );
+      }
+      sendEmpty(res, 204);
+    },
+  });
+}

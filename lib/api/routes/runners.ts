@@ -1,0 +1,48 @@
+import type { Router } from 'express';
+import { environmentId } from '../../base/ids.js';
+import type { MappedPort } from '../../nomad/model.js';
+import type { ClaimAnswer } from '../../protocol/http.js';
+import { API_BASE } from '../../protocol/http.js';
+import { sendEmpty, sendJson } from '../answer.js';
+import { contextOf } from '../context.js';
+import type { ApiDeps } from '../deps.js';
+import { readJson } from '../middleware/body.js';
+import { validateClaim, validateNoQuery } from '../schemas/runner.js';
+import { declareRoute, parameter } from './route.js';
+
+export function runnerRoutes(router: Router, { runners, config, clock }: ApiDeps): void {
+  const body = { limitBytes: config.server.maxBodyBytes, clock };
+
+  declareRoute(router, `${API_BASE}/runners`, {
+    POST: async (req, res) => {
+      validateNoQuery(req);
+      const { requestSignal, log } = contextOf(req);
+      const claim = validateClaim(await readJson(req, body));
+      const runner = await runners.claim({
+        environmentId: environmentId(claim.executionEnvironmentId),
+        inactivityTimeoutSeconds: claim.inactivityTimeout ?? 0,
+        requestSignal,
+      });
+      if (requestSignal.aborted) {
+        // Nobody knows the id, so nobody would ever return it.
+        log.info('returning a runner whose client left', { runnerId: runner.id });
+        await runners.return(runner.id);
+        return;
+      }
+      const answer: ClaimAnswer = { runnerId: runner.id, mappedPorts: runner.mappedPorts.map(toMappedPort) };
+      sendJson(res, 200, answer);
+    },
+  });
+
+  declareRoute(router, `${API_BASE}/runners/:id`, {
+    DELETE: async (req, res) => {
+      validateNoQuery(req);
+      await runners.return(parameter(req, 'id'));
+      sendEmpty(res, 204);
+    },
+  });
+}
+
+function toMappedPort({ exposedPort, hostIp, hostPort }: MappedPort): ClaimAnswer['mappedPorts'][number] {
+  return { exposedPort, hostAddress: `${hostIp.includes(':') ? `[${hostIp}]` : hostIp}:${hostPort}` };
+}
