@@ -15,6 +15,11 @@ export interface Asked {
   readonly path: string;
 }
 
+/** Only these two: whoever is asked about may carry a body and a query that are nobody's business in a log. */
+export function placeOf({ method, path }: Asked): Asked {
+  return { method, path };
+}
+
 /** Longest part of a body that an error carries. */
 const BODY_LIMIT = 2048;
 const MESSAGE_LIMIT = 300;
@@ -40,7 +45,7 @@ export function fromStatus(asked: Asked, status: number, body: string): ServiceE
     code,
     `${SENTENCES[code] ?? 'Nomad failed'} ${asked.method} ${asked.path}: ${told}`,
     {
-      details: { ...asked, status, ...(shown === '' ? {} : { body: shown }) },
+      details: { ...placeOf(asked), status, ...(shown === '' ? {} : { body: shown }) },
     },
   );
 }
@@ -78,7 +83,7 @@ export function fromFailure(asked: Asked, failure: unknown): ServiceError {
   const sentence = code === 'NOMAD_PROTOCOL' ? 'Nomad answered unreadably to' : 'Nomad cannot be reached for';
   return new ServiceError(code, `${sentence} ${asked.method} ${asked.path}: ${text}`, {
     cause,
-    details: { ...asked },
+    details: { ...placeOf(asked) },
   });
 }
 

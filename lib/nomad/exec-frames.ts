@@ -59,7 +59,7 @@ export function parseExecFrame(frame: Buffer): ExecFrame {
 function parsePlainOutput(frame: Buffer): ExecFrame | undefined {
   const start = STDOUT_PREFIX.length;
   const end = frame.length - SUFFIX.length;
-  if (end < start || frame.compare(SUFFIX, 0, SUFFIX.length, end) !== 0) return undefined;
+  if (end <= start || frame.compare(SUFFIX, 0, SUFFIX.length, end) !== 0) return undefined;
   const stream = startsWith(frame, STDOUT_PREFIX)
     ? 'stdout'
     : startsWith(frame, STDERR_PREFIX)
@@ -82,14 +82,21 @@ function parseAny(frame: Buffer): ExecFrame {
     return BROKEN; // the caller ends the session
   }
   if (!isRecord(value)) return BROKEN;
-  for (const stream of ['stdout', 'stderr'] as const) {
-    const output = value[stream];
-    const encoded = isRecord(output) ? output['data'] : undefined;
-    if (encoded === undefined || encoded === null || encoded === '') continue;
-    const data = typeof encoded === 'string' ? decodeBase64(encoded) : undefined;
-    return data ? { kind: 'output', stream, data } : BROKEN;
-  }
-  return value['exited'] === true ? parseExit(value['result']) : OTHER;
+  const parts = [
+    parseOutput('stdout', value['stdout']),
+    parseOutput('stderr', value['stderr']),
+    value['exited'] === true ? parseExit(value['result']) : OTHER,
+  ].filter((each) => each !== OTHER);
+  const [part = OTHER] = parts;
+  // Nomad says one thing at a time; more than one would mean to lose the rest.
+  return parts.length > 1 ? BROKEN : part;
+}
+
+function parseOutput(stream: 'stdout' | 'stderr', output: unknown): ExecFrame {
+  const encoded = isRecord(output) ? output['data'] : undefined;
+  if (encoded === undefined || encoded === null || encoded === '') return OTHER;
+  const data = typeof encoded === 'string' ? decodeBase64(encoded) : undefined;
+  return data ? { kind: 'output', stream, data } : BROKEN;
 }
 
 /** Without a result the command has not told how it ended, which is no exit. */

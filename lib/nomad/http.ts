@@ -8,7 +8,7 @@ import { hasCode } from '../base/errors.js';
 import type { Attempt, Connection, Query } from './connection.js';
 import { Departure } from './connection.js';
 import type { Asked } from './errors.js';
-import { fromFailure, fromStatus, protocolError } from './errors.js';
+import { fromFailure, fromStatus, placeOf, protocolError } from './errors.js';
 
 export interface Call extends Asked {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE';
@@ -212,6 +212,6 @@ function parse(asked: Asked, text: string): unknown {
     const value: unknown = JSON.parse(text);
     return value;
   } catch (error) {
-    throw protocolError(`the body of ${asked.method} ${asked.path} is no JSON`, { ...asked }, error);
+    throw protocolError(`the body of ${asked.method} ${asked.path} is no JSON`, { ...placeOf(asked) }, error);
   }
 }

@@ -124,6 +124,7 @@ export class ScriptedNomad implements AsyncDisposable {
   readonly #streams = new Arrivals<ScriptedCall>();
   readonly #execs = new Arrivals<ScriptedExec>();
   readonly #scheme: string;
+  #port = 0;
 
   private constructor({ tls }: ScriptedNomadOptions) {
     this.#scheme = tls ? 'https' : 'http';
@@ -141,12 +142,13 @@ export class ScriptedNomad implements AsyncDisposable {
   static async start(options: ScriptedNomadOptions = {}): Promise<ScriptedNomad> {
     const nomad = new ScriptedNomad(options);
     await new Promise<void>((resolve) => nomad.#server.listen(0, '127.0.0.1', resolve));
+    nomad.#port = (nomad.#server.address() as AddressInfo).port;
     return nomad;
   }
 
+  /** Where it listens, or listened before it was stopped. */
   get address(): string {
-    const { port } = this.#server.address() as AddressInfo;
-    return `${this.#scheme}://127.0.0.1:${port}`;
+    return `${this.#scheme}://127.0.0.1:${this.#port}`;
   }
 
   /** TCP connections that are open now. */
