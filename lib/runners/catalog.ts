@@ -1,0 +1,144 @@
+import { deadline, orAbort } from '../base/abort.js';
+import type { Clock } from '../base/clock.js';
+import { ServiceError } from '../base/errors.js';
+import type { EnvironmentId, Randomness } from '../base/ids.js';
+import type { Logger } from '../base/log.js';
+import type { Environment } from '../environments/environment.js';
+import { isSameEnvironment } from '../environments/environment.js';
+import type { EnvironmentStore } from '../environments/store.js';
+import { readTemplate } from '../environments/store.js';
+import { templateJobId } from '../environments/template.js';
+import type { NomadJobs } from '../nomad/api.js';
+import type { Background } from './background.js';
+import { Persistent } from './persistent.js';
+import type { Removals } from './removals.js';
+import type { World } from './world.js';
+
+export interface CatalogDeps {
+  readonly store: EnvironmentStore;
+  readonly jobs: Pick<NomadJobs, 'get'>;
+  readonly world: World;
+  readonly removals: Removals;
+  readonly clock: Clock;
+  readonly randomness: Pick<Randomness, 'random'>;
+  readonly log: Logger;
+  readonly background: Background;
+}
+
+/** A claim whose write is on its way holds a deletion up for as long as Nomad takes to answer, and no longer. */
+const CLAIMS_SETTLE_MS = 30_000;
+
+/**
+ * Changes of environments: each is written to Nomad first and then in force. Those of one environment happen one after
+ * the other, so that the last one asked for is the one that stays.
+ */
+export class Catalog {
+  readonly #deps: CatalogDeps;
+  readonly #order = new Map<EnvironmentId, Promise<void>>();
+  readonly #deletions = new Map<EnvironmentId, Persistent>();
+  readonly #restoring = new Set<EnvironmentId>();
+
+  constructor(deps: CatalogDeps) {
+    this.#deps = deps;
+  }
+
+  put(environment: Environment): Promise<'created' | 'replaced' | 'unchanged'> {
+    const { store, world, background } = this.#deps;
+    return this.#inOrder(environment.id, async () => {
+      await this.#deletions.get(environment.id)?.attempt(background.signal);
+      const known = world.state.pools.get(environment.id);
+      if (known && isSameEnvironment(known.stored.environment, environment)) return 'unchanged';
+      const stored = await store.put(environment, background.signal);
+      world.dispatch({ kind: 'environment-put', stored });
+      return known ? 'replaced' : 'created';
+    });
+  }
+
+  /**
+   * Removes the runners first and the template last, so that a service that is killed in between finds the environment
+   * rather than runners without one. What fails is tried on until it is done; the caller learns of the first failure.
+   */
+  delete(id: EnvironmentId): Promise<void> {
+    const { world, clock, randomness, log, background } = this.#deps;
+    return this.#inOrder(id, async () => {
+      if (!world.state.pools.has(id)) {
+        throw new ServiceError('ENVIRONMENT_NOT_FOUND', `there is no environment ${id}`, {
+          details: { environmentId: id },
+        });
+      }
+      const deletion =
+        this.#deletions.get(id) ??
+        new Persistent({
+          clock,
+          random: () => randomness.random(),
+          onTrouble: (error) =>
+            log.warn('an environment could not be deleted, trying on', { environmentId: id, error }),
+          work: (signal) => this.#delete(id, signal),
+        });
+      if (!this.#deletions.has(id)) {
+        this.#deletions.set(id, deletion);
+        world.dispatch({ kind: 'environment-deleting', id });
+        background.run((signal) => deletion.run(signal));
+      }
+      await deletion.attempt(background.signal);
+    });
+  }
+
+  async #delete(id: EnvironmentId, signal: AbortSignal): Promise<void> {
+    const { store, world, removals, clock } = this.#deps;
+    const members = [...(world.state.members.get(id)?.values() ?? [])];
+    await Promise.all(members.map((runner) => removals.attempt(runner.id)));
+    const late = `the runners of environment ${id} are not all removed yet`;
+    using limit = deadline(clock, CLAIMS_SETTLE_MS, 'NOMAD_UNREACHABLE', late);
+    const waiting = AbortSignal.any([signal, limit.signal]);
+    await orAbort(
+      world.until((state) => !state.members.has(id), waiting),
+      waiting,
+    );
+    await store.remove(id, signal);
+    this.#deletions.delete(id);
+    world.dispatch({ kind: 'environment-deleted', id });
+  }
+
+  /** Registers a template again that died or vanished, unless somebody else did or it is no longer wanted. */
+  restore(id: EnvironmentId): void {
+    const { clock, randomness, log, background } = this.#deps;
+    if (this.#restoring.has(id)) return;
+    this.#restoring.add(id);
+    const restoration = new Persistent({
+      clock,
+      random: () => randomness.random(),
+      onTrouble: (error) =>
+        log.warn('a template could not be registered again, trying on', { environmentId: id, error }),
+      work: (signal) => this.#inOrder(id, () => this.#restore(id, signal)),
+    });
+    background.run((signal) => restoration.run(signal).finally(() => this.#restoring.delete(id)));
+  }
+
+  async #restore(id: EnvironmentId, signal: AbortSignal): Promise<void> {
+    const { jobs, store, world, log } = this.#deps;
+    const pool = world.state.pools.get(id);
+    if (pool?.phase !== 'wanted') return;
+    const job = await jobs.get(templateJobId(id), signal);
+    const found = job && readTemplate(job);
+    if (found && !('reason' in found) && !found.dead) return; // it is there after all; a listing or an event tells
+    log.warn('the template of an environment was gone, registering it again', { environmentId: id });
+    const stored = await store.restore(pool.stored, signal);
+    world.dispatch({ kind: 'restored', stored });
+  }
+
+  async #inOrder<T>(id: EnvironmentId, work: () => Promise<T>): Promise<T> {
+    const before = this.#order.get(id) ?? Promise.resolve();
+    const result = before.then(work);
+    const settled = result.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#order.set(id, settled);
+    try {
+      return await result;
+    } finally {
+      if (this.#order.get(id) === settled) this.#order.delete(id);
+    }
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * Claims: take first, then talk to Nomad.
+ *
+ * The runner leaves the idle set in the same turn in which it is chosen, so no other claim can choose it. Then its job
+ * is read and written back with `used`, under the index that was read: whoever else wrote to it meanwhile was first.
+ * Only when Nomad has it, and the allocation still runs, does the client get the runner. A read that fails leaves the
+ * runner idle; a write that fails destroys it, since nobody knows what Nomad made of it.
+ */
+import { orAbort, throwIfAborted } from '../base/abort.js';
+import { hasCode, messageOf, ServiceError } from '../base/errors.js';
+import type { EnvironmentId, RunnerId } from '../base/ids.js';
+import type { Nomad } from '../nomad/api.js';
+import type { RunnerHandle } from './handle.js';
+import { createClaimedJob, readRunnerJob } from './job.js';
+import type { ClaimOutcome } from './observation.js';
+import { oldestIdle } from './pool.js';
+import { currentOf } from './allocation-record.js';
+import { isCurrent, runnerOf } from './state.js';
+import { describeReason } from './statistics.js';
+import type { World } from './world.js';
+
+export interface ClaimsDeps {
+  readonly nomad: Nomad;
+  readonly world: World;
+  /** True while events arrive, so that what is known of an allocation is what Nomad has. */
+  readonly isFollowing: () => boolean;
+  /** The handle of a runner that was just claimed. */
+  readonly handleOf: (id: RunnerId) => RunnerHandle | undefined;
+  /** Tracks work, and aborts it when the service stops. */
+  readonly signal: AbortSignal;
+}
+
+export interface ClaimOptions {
+  readonly environmentId: EnvironmentId;
+  readonly inactivityTimeoutSeconds: number;
+  readonly requestSignal?: AbortSignal;
+}
+
+/** Failed writes that one claim may cost: a Nomad that refuses every one of them must not empty the pool. */
+const MAX_FAILED_WRITES = 3;
+
+/** How one attempt went. `failure` is set where the client is told of it if there is no other runner. */
+interface Attempt {
+  readonly outcome: ClaimOutcome;
+  readonly failure?: ServiceError;
+}
+
+export class Claims {
+  readonly #deps: ClaimsDeps;
+
+  constructor(deps: ClaimsDeps) {
+    this.#deps = deps;
+  }
+
+  async claim(options: ClaimOptions): Promise<RunnerHandle> {
+    const { world, handleOf } = this.#deps;
+    const { environmentId, inactivityTimeoutSeconds: timeoutSeconds, requestSignal } = options;
+    let failedWrites = 0;
+    let failure: ServiceError | undefined;
+    for (;;) {
+      throwIfAborted(requestSignal);
+      const id = this.#next(environmentId, failure);
+      world.dispatch({ kind: 'taken', id, timeoutSeconds });
+      const attempt = await this.#attempt(id, timeoutSeconds);
+      world.dispatch({ kind: 'claim-settled', id, outcome: attempt.outcome });
+      const handle = attempt.outcome.kind === 'written' ? handleOf(id) : undefined;
+      if (handle) return this.#handOver(handle, requestSignal);
+      if (attempt.failure === undefined) continue;
+      failure = attempt.failure;
+      failedWrites += 1;
+      const isOfNomad = hasCode(failure, 'NOMAD_UNREACHABLE', 'NOMAD_REFUSED', 'NOMAD_OVERLOADED', 'STOPPED');
+      const wasRead = attempt.outcome.kind === 'untouched';
+      if (isOfNomad || wasRead || failedWrites >= MAX_FAILED_WRITES) throw failure;
+    }
+  }
+
+  /** The runner to try next. Throws where there is no environment or no runner. */
+  #next(environmentId: EnvironmentId, failure: ServiceError | undefined): RunnerId {
+    const { state } = this.#deps.world;
+    const pool = state.pools.get(environmentId);
+    if (pool?.phase !== 'wanted') {
+      throw new ServiceError('ENVIRONMENT_NOT_FOUND', `there is no environment ${environmentId}`, {
+        details: { environmentId },
+      });
+    }
+    const id = oldestIdle(state, environmentId);
+    if (id !== undefined) return id;
+    if (failure !== undefined) throw failure;
+    const reason = describeReason(state, pool);
+    const why = reason === undefined ? 'all of its pool are in use or starting' : reason;
+    throw new ServiceError(
+      'NO_RUNNER_AVAILABLE',
+      `no runner of environment ${environmentId} is available: ${why}`,
+      { details: { environmentId }, retryAfterSeconds: reason === undefined ? 1 : 5 },
+    );
+  }
+
+  /** A client that left while Nomad was written to has no use for the runner. */
+  #handOver(handle: RunnerHandle, requestSignal: AbortSignal | undefined): RunnerHandle {
+    if (!requestSignal?.aborted) return handle;
+    handle.abandon('returned');
+    throwIfAborted(requestSignal);
+    return handle;
+  }
+
+  async #attempt(id: RunnerId, timeoutSeconds: number): Promise<Attempt> {
+    const { nomad, world, signal } = this.#deps;
+    let written = false;
+    try {
+      const job = await orAbort(nomad.jobs.get(id, signal), signal);
+      const says = job && readRunnerJob(job);
+      if (!job || !says || says.stopped) return { outcome: { kind: 'absent' } };
+      if (says.used) return { outcome: { kind: 'foreign', timeoutSeconds: says.used.timeoutSeconds } };
+      const runner = runnerOf(world.state, id);
+      const pool = runner && world.state.pools.get(runner.environmentId);
+      // What Nomad has decides, should it differ from what was known of the job.
+      if (!pool || !isCurrent({ ...runner, spec: says.spec ?? runner.spec }, pool.stored)) {
+        return { outcome: { kind: 'absent' } };
+      }
+      written = true;
+      await nomad.jobs.register(createClaimedJob(job, timeoutSeconds), {
+        enforceIndex: job.JobModifyIndex ?? 0,
+        signal,
+      });
+      await this.#lookAtAllocation(id);
+      return { outcome: { kind: 'written' } };
+    } catch (error) {
+      const failure = asServiceError(error);
+      if (!written) return { outcome: { kind: 'untouched' }, failure };
+      if (hasCode(error, 'NOMAD_CONFLICT')) return this.#afterConflict(id, failure);
+      return { outcome: { kind: 'uncertain' }, failure };
+    }
+  }
+
+  /** Somebody else wrote to the job: who has the runner, the job tells. */
+  async #afterConflict(id: RunnerId, conflict: ServiceError): Promise<Attempt> {
+    try {
+      const job = await this.#deps.nomad.jobs.get(id, this.#deps.signal);
+      const says = job && readRunnerJob(job);
+      if (!says || says.stopped) return { outcome: { kind: 'absent' } };
+      if (says.used) return { outcome: { kind: 'foreign', timeoutSeconds: says.used.timeoutSeconds } };
+    } catch {
+      // It could not be asked; then the runner is in doubt like one whose write failed.
+    }
+    return { outcome: { kind: 'uncertain' }, failure: conflict };
+  }
+
+  /**
+   * The write makes a new version of the job, which Nomad usually applies in place. Events tell of anything else; while
+   * none arrive, the allocation is asked for.
+   */
+  async #lookAtAllocation(id: RunnerId): Promise<void> {
+    const { nomad, world, isFollowing, signal } = this.#deps;
+    const runner = runnerOf(world.state, id);
+    const record = runner && currentOf(runner.allocations);
+    const wantsPorts =
+      (runner && world.state.pools.get(runner.environmentId)?.stored.environment.exposedPorts) ?? [];
+    const knowsPorts = wantsPorts.length === 0 || record?.ports !== undefined;
+    if (!record || (isFollowing() && knowsPorts)) return;
+    const allocation = await nomad.allocations.get(record.id, signal);
+    if (allocation) world.dispatch({ kind: 'allocation', allocation });
+    else throw new ServiceError('NOMAD_NOT_FOUND', `the allocation of runner ${id} is gone`);
+  }
+}
+
+/** What is thrown by the Nomad client is one of ours already; anything else is a fault of the program. */
+function asServiceError(error: unknown): ServiceError {
+  return error instanceof ServiceError
+    ? error
+    : new ServiceError('UNKNOWN', messageOf(error), { cause: error });
+}

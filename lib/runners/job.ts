@@ -1,0 +1,94 @@
+/**
+ * Template job → runner job, and what a runner's job says.
+ *
+ * A runner's job is a copy of its template. To claim it, the job is sent back as Nomad has it, with nothing changed but
+ * the meta of the group `config` (count 0): such a change is made in place and leaves the allocation and its processes
+ * alone, while any other could replace them.
+ */
+import type { RunnerId } from '../base/ids.js';
+import { parseRunnerId } from '../base/ids.js';
+import { CONFIG_GROUP, DEFAULT_GROUP, groupOf } from '../environments/base-job.js';
+import type { StoredEnvironment } from '../environments/store.js';
+import { SPEC_META, USED_META } from '../environments/template.js';
+import type { JobRow } from '../nomad/model.js';
+import type { WireJob } from '../nomad/wire.js';
+import type { RunnerJob } from './observation.js';
+
+/** Seconds of inactivity, beside `used`. */
+export const TIMEOUT_META = 'timeout';
+
+/** What Nomad adds to a job that it has; a new job does not carry it. */
+const SERVER_FIELDS = [
+  'Status',
+  'StatusDescription',
+  'Stable',
+  'Stop',
+  'SubmitTime',
+  'Version',
+  'CreateIndex',
+  'ModifyIndex',
+  'JobModifyIndex',
+];
+
+/** The job of a new runner of an environment. */
+export function createRunnerJob(stored: StoredEnvironment, id: RunnerId): WireJob {
+  const job = structuredClone(stored.job);
+  for (const field of SERVER_FIELDS) delete job[field];
+  job.ID = id;
+  job.Name = id;
+  job.Meta = { ...job.Meta, [SPEC_META]: stored.environment.specHash };
+  for (const group of job.TaskGroups ?? []) {
+    if (group.Name === DEFAULT_GROUP) group.Count = 1;
+    if (group.Name !== CONFIG_GROUP) continue;
+    group.Meta = { ...group.Meta, [USED_META]: 'false' };
+    delete group.Meta[TIMEOUT_META];
+  }
+  return job;
+}
+
+/** The job of a runner, claimed. */
+export function createClaimedJob(job: WireJob, timeoutSeconds: number): WireJob {
+  const claim = { [USED_META]: 'true', [TIMEOUT_META]: String(timeoutSeconds) };
+  return {
+    ...job,
+    TaskGroups: (job.TaskGroups ?? []).map((group) =>
+      group.Name === CONFIG_GROUP ? { ...group, Meta: { ...group.Meta, ...claim } } : group,
+    ),
+  };
+}
+
+/** What a job says of its runner; undefined for the job of anything else. */
+export function readRunnerJob(job: WireJob): RunnerJob | undefined {
+  const parsed = parseRunnerId(job.ID);
+  const meta = groupOf(job, CONFIG_GROUP)?.Meta;
+  if (!parsed || !meta) return undefined;
+  return {
+    id: parsed.runnerId,
+    environmentId: parsed.environmentId,
+    spec: job.Meta?.[SPEC_META],
+    used: meta[USED_META] === 'true' ? { timeoutSeconds: parseTimeout(meta[TIMEOUT_META]) } : undefined,
+    stopped: job.Stop === true,
+    ended: job.Status === 'dead',
+    modifyIndex: job.ModifyIndex ?? 0,
+  };
+}
+
+/** What the row of a job list says of a runner that is nobody's. */
+export function readRunnerRow(row: JobRow): RunnerJob | undefined {
+  const parsed = parseRunnerId(row.id);
+  if (!parsed) return undefined;
+  return {
+    id: parsed.runnerId,
+    environmentId: parsed.environmentId,
+    spec: row.meta?.[SPEC_META],
+    used: undefined,
+    stopped: row.stop,
+    ended: row.status === 'dead',
+    modifyIndex: row.modifyIndex,
+  };
+}
+
+/** A text that is no number of seconds means that nothing was asked for. */
+function parseTimeout(text: string | undefined): number {
+  return text !== undefined && /^[0-9]{1,10}$/.test(text) ? Number(text) : 0;
+}

@@ -1,0 +1,264 @@
+import type { Clock } from '../base/clock.js';
+import { ServiceError } from '../base/errors.js';
+import type { EnvironmentId, Randomness, RunnerId } from '../base/ids.js';
+import { parseRunnerId } from '../base/ids.js';
+import type { Lifecycle, LifecycleState } from '../base/lifecycle.js';
+import { assertNew } from '../base/lifecycle.js';
+import type { Logger } from '../base/log.js';
+import type { PoolConfig, RunnersConfig } from '../config/config.js';
+import type { Environment } from '../environments/environment.js';
+import type { EnvironmentStore } from '../environments/store.js';
+import type { Nomad } from '../nomad/api.js';
+import type { EnvironmentStatistics } from '../protocol/http.js';
+import type { Runners } from './api.js';
+import { Background } from './background.js';
+import { Catalog } from './catalog.js';
+import type { ClaimOptions } from './claims.js';
+import { Claims } from './claims.js';
+import { Follower } from './follow.js';
+import { Handles } from './handles.js';
+import type { Effect } from './observation.js';
+import { Registrar } from './registrar.js';
+import { Removals } from './removals.js';
+import type { ClaimedRunner } from './runner.js';
+import { createStatistics } from './statistics.js';
+import { Witness } from './witness.js';
+import { World } from './world.js';
+
+export interface RunnerManagerDeps {
+  readonly nomad: Nomad;
+  readonly environments: EnvironmentStore;
+  readonly pool: Pick<PoolConfig, 'startTimeout' | 'reconcileInterval'>;
+  readonly runners: Pick<RunnersConfig, 'maxLifetime'>;
+  readonly clock: Clock;
+  readonly randomness: Randomness;
+  readonly log: Logger;
+}
+
+/**
+ * Runners from the outside: claims, returns, environments. Wires the world (what is known and decided) to what does the
+ * work with Nomad; decides nothing itself.
+ *
+ * Stopping leaves every runner in Nomad for the next start, which finds idle ones idle and used ones used.
+ */
+export class RunnerManager implements Runners, Lifecycle {
+  readonly #deps: RunnerManagerDeps;
+  readonly #world: World;
+  readonly #background: Background;
+  readonly #follower: Follower;
+  readonly #registrar: Registrar;
+  readonly #removals: Removals;
+  readonly #catalog: Catalog;
+  readonly #claims: Claims;
+  readonly #handles: Handles;
+  readonly #witness: Witness;
+  #state: LifecycleState = 'new';
+  #stopping: Promise<void> | undefined;
+
+  constructor(deps: RunnerManagerDeps) {
+    const { nomad, clock, randomness, log, environments: store } = deps;
+    this.#deps = deps;
+    const background = new Background(log);
+    this.#background = background;
+    const world = new World({
+      clock,
+      randomness,
+      startTimeoutMs: deps.pool.startTimeout * 1000,
+      perform: (effect) => this.#perform(effect),
+    });
+    this.#world = world;
+    const witness = new Witness({ nomad, store, world, log, background });
+    this.#witness = witness;
+    this.#handles = new Handles({
+      clock,
+      log,
+      maxLifetimeSeconds: deps.runners.maxLifetime,
+      giveUp: (id, reason) => world.dispatch({ kind: 'released', id, reason }),
+      look: async (allocationId) => {
+        if (!this.#follower.following) await witness.lookAtAllocation(allocationId);
+      },
+    });
+    this.#registrar = new Registrar({ jobs: nomad.jobs, world, log, background });
+    this.#removals = new Removals({
+      jobs: nomad.jobs,
+      clock,
+      randomness,
+      log,
+      background,
+      registered: (id) => this.#registrar.settled(id),
+      onPurged: (id) => world.dispatch({ kind: 'purged', id }),
+    });
+    const removals = this.#removals;
+    this.#catalog = new Catalog({
+      store,
+      jobs: nomad.jobs,
+      world,
+      removals,
+      clock,
+      randomness,
+      log,
+      background,
+    });
+    this.#follower = new Follower({
+      nomad,
+      clock,
+      randomness,
+      log,
+      reconcileIntervalMs: deps.pool.reconcileInterval * 1000,
+      read: (signal) => witness.read(signal),
+      onListing: (listing) => witness.listing(listing),
+      onEvent: (event) => witness.event(event),
+      onUnreachable: () => world.dispatch({ kind: 'unreachable' }),
+    });
+    this.#claims = new Claims({
+      nomad,
+      world,
+      isFollowing: () => this.#follower.following,
+      handleOf: (id) => this.#handles.get(id),
+      signal: background.signal,
+    });
+  }
+
+  get state(): LifecycleState {
+    return this.#state;
+  }
+
+  get ready(): boolean {
+    return this.#world.state.synced;
+  }
+
+  get nomadReachable(): boolean {
+    return this.#follower.following;
+  }
+
+  /** Begins to follow Nomad, and resolves at once: whether Nomad can be reached is told by `ready`. */
+  start(): Promise<void> {
+    assertNew('runners', this.#state);
+    this.#state = 'running';
+    this.#background.run((signal) => this.#follower.run(signal));
+    return Promise.resolve();
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#shutDown();
+    return this.#stopping;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  async claim(options: ClaimOptions): Promise<ClaimedRunner> {
+    this.#assertReady();
+    return this.#claims.claim(options);
+  }
+
+  get(id: string): ClaimedRunner {
+    this.#assertReady();
+    const runnerId = parseRunnerId(id)?.runnerId;
+    const handle = runnerId === undefined ? undefined : this.#handles.get(runnerId);
+    if (!handle) throw unknownRunner(id);
+    return handle;
+  }
+
+  async return(id: string): Promise<void> {
+    this.#assertReady();
+    const runnerId = parseRunnerId(id)?.runnerId;
+    if (runnerId !== undefined && this.#handles.get(runnerId)) {
+      this.#world.dispatch({ kind: 'released', id: runnerId, reason: 'returned' });
+      await this.#removals.confirm(runnerId);
+      return;
+    }
+    if (runnerId === undefined || !this.#removals.isUnreported(runnerId)) throw unknownRunner(id);
+    await this.#removals.confirmAgain(runnerId);
+  }
+
+  statistics(): EnvironmentStatistics[] {
+    this.#assertReady();
+    return createStatistics(this.#world.state);
+  }
+
+  environments(): Environment[] {
+    this.#assertReady();
+    return [...this.#world.state.pools.values()]
+      .filter((pool) => pool.phase === 'wanted')
+      .map((pool) => pool.stored.environment)
+      .sort((a, b) => a.id - b.id);
+  }
+
+  environment(id: EnvironmentId): Environment {
+    this.#assertReady();
+    const pool = this.#world.state.pools.get(id);
+    if (pool?.phase === 'wanted') return pool.stored.environment;
+    throw new ServiceError('ENVIRONMENT_NOT_FOUND', `there is no environment ${id}`, {
+      details: { environmentId: id },
+    });
+  }
+
+  async refreshEnvironments(signal?: AbortSignal): Promise<void> {
+    this.#assertReady();
+    const startedAt = this.#world.state.sequence;
+    const templates = await this.#deps.environments.list(signal);
+    this.#world.dispatch({ kind: 'templates', startedAt, templates });
+  }
+
+  async putEnvironment(environment: Environment): Promise<'created' | 'replaced' | 'unchanged'> {
+    this.#assertReady();
+    return this.#catalog.put(environment);
+  }
+
+  async deleteEnvironment(id: EnvironmentId): Promise<void> {
+    this.#assertReady();
+    await this.#catalog.delete(id);
+  }
+
+  onGone(listener: (id: RunnerId) => void): () => void {
+    return this.#handles.onGone(listener);
+  }
+
+  #assertReady(): void {
+    if (this.#state === 'stopping' || this.#state === 'stopped') {
+      throw new ServiceError('STOPPED', 'the service is stopping');
+    }
+    if (this.ready) return;
+    throw new ServiceError('NOT_READY', 'Nomad was not read yet: it is unknown which runners there are', {
+      retryAfterSeconds: 2,
+    });
+  }
+
+  async #shutDown(): Promise<void> {
+    this.#state = 'stopping';
+    this.#world.stop();
+    this.#handles.stop();
+    await this.#background.stop();
+    this.#state = 'stopped';
+  }
+
+  #perform(effect: Effect): void {
+    switch (effect.kind) {
+      case 'register':
+        this.#registrar.register(effect.id);
+        return;
+      case 'purge':
+        this.#removals.add(effect.id);
+        return;
+      case 'inspect':
+        this.#witness.look(effect.id);
+        return;
+      case 'restore':
+        this.#catalog.restore(effect.id);
+        return;
+      case 'claimed':
+        this.#handles.handOut(this.#world.state, effect.id);
+        return;
+      case 'gone':
+        this.#handles.takeBack(effect.id, effect.reason);
+    }
+  }
+}
+
+function unknownRunner(id: string): ServiceError {
+  return new ServiceError('RUNNER_GONE', `runner ${id} is not in use: it is gone, or never was`, {
+    details: { runnerId: id },
+  });
+}

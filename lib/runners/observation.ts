@@ -1,0 +1,94 @@
+/**
+ * What the reconciler is told, and what it asks for in return.
+ */
+import type { EnvironmentId, RunnerId } from '../base/ids.js';
+import type { StoredEnvironment, TemplateListing } from '../environments/store.js';
+import type { Allocation, Evaluation, NomadNode } from '../nomad/model.js';
+import type { RemovalReason } from './state.js';
+
+/** What a runner's job says, from a list, an event or a look at the job. */
+export interface RunnerJob {
+  readonly id: RunnerId;
+  readonly environmentId: EnvironmentId;
+  readonly spec: string | undefined;
+  /** Seconds of inactivity that its client asked for; undefined while it is nobody's. */
+  readonly used: { readonly timeoutSeconds: number } | undefined;
+  /** Somebody stopped the job. */
+  readonly stopped: boolean;
+  /** Nomad calls it dead: none of its allocations lives. */
+  readonly ended: boolean;
+  readonly modifyIndex: number;
+}
+
+/** Everything that Nomad holds, read at one time. */
+export interface Listing {
+  /** Sequence of the state before the first request of it was sent. */
+  readonly startedAt: number;
+  /** Highest index of the job list. */
+  readonly index: number;
+  readonly templates: TemplateListing;
+  readonly runners: readonly RunnerJob[];
+  /** All that are pending, running or unknown. */
+  readonly allocations: readonly Allocation[];
+  readonly nodes: readonly NomadNode[];
+}
+
+export type Observation =
+  // What Nomad says by itself
+  | { readonly kind: 'allocation'; readonly allocation: Allocation }
+  | { readonly kind: 'evaluation'; readonly evaluation: Evaluation }
+  | { readonly kind: 'runner-job'; readonly job: RunnerJob }
+  | { readonly kind: 'template-job'; readonly stored: StoredEnvironment }
+  | { readonly kind: 'node'; readonly node: NomadNode }
+  | { readonly kind: 'listing'; readonly listing: Listing }
+  | { readonly kind: 'templates'; readonly startedAt: number; readonly templates: TemplateListing }
+  | { readonly kind: 'unreachable' }
+  // Answers to effects
+  | { readonly kind: 'registered'; readonly id: RunnerId }
+  | { readonly kind: 'not-registered'; readonly id: RunnerId; readonly reason: string }
+  | { readonly kind: 'purged'; readonly id: RunnerId }
+  | { readonly kind: 'inspected'; readonly id: RunnerId; readonly job: RunnerJob | undefined }
+  | { readonly kind: 'restored'; readonly stored: StoredEnvironment }
+  // What clients and timers do
+  | { readonly kind: 'taken'; readonly id: RunnerId; readonly timeoutSeconds: number }
+  | { readonly kind: 'claim-settled'; readonly id: RunnerId; readonly outcome: ClaimOutcome }
+  | { readonly kind: 'released'; readonly id: RunnerId; readonly reason: RemovalReason }
+  | { readonly kind: 'environment-put'; readonly stored: StoredEnvironment }
+  | { readonly kind: 'environment-deleting'; readonly id: EnvironmentId }
+  | { readonly kind: 'environment-deleted'; readonly id: EnvironmentId }
+  | { readonly kind: 'tick' };
+
+/**
+ * How the write of a claim ended: Nomad has it; somebody else was first; nothing was written; the job is not there; or
+ * nobody knows whether Nomad has it.
+ */
+export type ClaimOutcome =
+  | { readonly kind: 'written' }
+  | { readonly kind: 'foreign'; readonly timeoutSeconds: number }
+  | { readonly kind: 'untouched' }
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'uncertain' };
+
+export type Effect =
+  /** Register the job of a new runner, made from the pool's template. */
+  | { readonly kind: 'register'; readonly id: RunnerId }
+  /** Purge a job until Nomad confirms. */
+  | { readonly kind: 'purge'; readonly id: RunnerId }
+  /** Look at the job of a runner of which only the name is known. */
+  | { readonly kind: 'inspect'; readonly id: RunnerId }
+  /** Register a template again that died or vanished. */
+  | { readonly kind: 'restore'; readonly id: EnvironmentId }
+  /** A runner is a client's now. */
+  | { readonly kind: 'claimed'; readonly id: RunnerId }
+  /** A runner is its client's no more. */
+  | { readonly kind: 'gone'; readonly id: RunnerId; readonly reason: RemovalReason };
+
+/** What a reconciliation may ask besides the state: time, ids and chance, so that it stays a function of its arguments. */
+export interface Context {
+  /** Monotonic milliseconds. */
+  readonly now: number;
+  readonly startTimeoutMs: number;
+  newRunnerId(environmentId: EnvironmentId): RunnerId;
+  /** Uniform in [0, 1). */
+  random(): number;
+}

@@ -1,0 +1,107 @@
+/**
+ * The pool of one environment: which idle runner is next, and what it takes to have as many as are wanted.
+ *
+ * Idle and starting runners of the current specification count, so a lost listing or a late start never makes surplus.
+ * After a failure the pool waits, 1 s doubling to 30 s with jitter, and then tries with a single runner until one
+ * starts. Runners of an old specification are never handed out; they stay until the new pool is full, or until it
+ * lacks the room that they take.
+ */
+import type { EnvironmentId, RunnerId } from '../base/ids.js';
+import { currentOf } from './allocation-record.js';
+import type { Draft } from './draft.js';
+import { poolFailed } from './pool-health.js';
+import { addStarting, remove } from './life.js';
+import type { Pool, Runner, State } from './state.js';
+import { countOf, isCurrent } from './state.js';
+
+/** The claimable runner whose allocation is oldest: the same order before and after a restart of the service. */
+export function oldestIdle(state: State, environmentId: EnvironmentId): RunnerId | undefined {
+  const pool = state.pools.get(environmentId);
+  if (pool?.phase !== 'wanted') return undefined;
+  let oldest: { id: RunnerId; age: number } | undefined;
+  for (const runner of state.members.get(environmentId)?.values() ?? []) {
+    if (countOf(runner, pool.stored) !== 'idle') continue;
+    const age = currentOf(runner.allocations)?.createIndex ?? Infinity;
+    if (!oldest || age < oldest.age) oldest = { id: runner.id, age };
+  }
+  return oldest?.id;
+}
+
+/** Brings a pool towards what is wanted. Runs at the end of every observation that touched it. */
+export function plan(draft: Draft, id: EnvironmentId): void {
+  const pool = draft.pool(id);
+  if (!pool || pool.phase !== 'wanted' || !draft.synced || !draft.reachable) return;
+  retireOutdated(draft, pool);
+  const surplus = pool.counts.idle + pool.counts.starting - pool.stored.environment.prewarmingPoolSize;
+  if (surplus > 0) retireSurplus(draft, pool, surplus);
+  else if (surplus < 0) fill(draft, pool, -surplus);
+}
+
+function fill(draft: Draft, pool: Pool, missing: number): void {
+  const { context } = draft;
+  const { environment } = pool.stored;
+  if (context.now < pool.retryAt) {
+    draft.wake(pool.retryAt);
+    return;
+  }
+  const count = pool.failures > 0 ? 1 : missing;
+  for (let made = 0; made < count; made += 1) {
+    const runnerId = context.newRunnerId(environment.id);
+    const spec = environment.specHash;
+    addStarting(draft, { id: runnerId, environmentId: environment.id, spec, seen: undefined });
+    draft.effect({ kind: 'register', id: runnerId });
+  }
+  if (pool.failures === 0) return;
+  // A probe: the next one waits its turn, whether or not Nomad tells how this one does.
+  poolFailed(draft, environment.id, pool.trouble ?? 'runners do not start', false);
+  if (count < missing) draft.wake(draft.pool(environment.id)?.retryAt ?? context.now);
+}
+
+/** Those that have not started yet go first, then the youngest. */
+function retireSurplus(draft: Draft, pool: Pool, surplus: number): void {
+  const age = (runner: Runner): number =>
+    runner.phase.name === 'starting' ? Infinity : (currentOf(runner.allocations)?.createIndex ?? Infinity);
+  const candidates = draft
+    .members(pool.stored.environment.id)
+    .filter((runner) => isUnclaimed(runner) && isCurrent(runner, pool.stored))
+    .sort((a, b) => age(b) - age(a));
+  for (const runner of candidates.slice(0, surplus)) remove(draft, runner, 'retired');
+}
+
+function retireOutdated(draft: Draft, pool: Pool): void {
+  if (pool.counts.outdated === 0) return;
+  const members = draft.members(pool.stored.environment.id);
+  const isFull = pool.counts.idle >= pool.stored.environment.prewarmingPoolSize;
+  const isCrowded = members.some(
+    (runner) => runner.phase.name === 'starting' && runner.phase.blocked !== undefined,
+  );
+  for (const runner of members) {
+    if (!isUnclaimed(runner) || isCurrent(runner, pool.stored)) continue;
+    if (runner.phase.name === 'starting' || isFull || isCrowded) remove(draft, runner, 'retired');
+  }
+}
+
+/** Replaces what has been starting for too long. */
+export function replaceLate(draft: Draft, pool: Pool): void {
+  const { now, startTimeoutMs } = draft.context;
+  const { id } = pool.stored.environment;
+  for (const runner of draft.members(id)) {
+    const { phase } = runner;
+    if (phase.name !== 'starting' && phase.name !== 'adopting') continue;
+    if (now - phase.since < startTimeoutMs) {
+      draft.wake(phase.since + startTimeoutMs);
+      continue;
+    }
+    if (phase.name === 'adopting') {
+      remove(draft, runner, 'allocation-stopped');
+      continue;
+    }
+    const told = phase.blocked ?? `a runner did not start within ${startTimeoutMs / 1000} s`;
+    poolFailed(draft, id, told, true);
+    remove(draft, runner, 'failed');
+  }
+}
+
+function isUnclaimed(runner: Runner): boolean {
+  return runner.phase.name === 'idle' || runner.phase.name === 'starting';
+}

@@ -1,0 +1,65 @@
+import { hasCode, messageOf } from '../base/errors.js';
+import type { RunnerId } from '../base/ids.js';
+import type { Logger } from '../base/log.js';
+import { Slots } from '../base/slots.js';
+import type { NomadJobs } from '../nomad/api.js';
+import type { Background } from './background.js';
+import { createRunnerJob } from './job.js';
+import { environmentOf, runnerOf } from './state.js';
+import type { World } from './world.js';
+
+export interface RegistrarDeps {
+  readonly jobs: Pick<NomadJobs, 'register'>;
+  readonly world: World;
+  readonly log: Logger;
+  readonly background: Background;
+}
+
+const PARALLEL = 20;
+
+/** Registers the jobs of new runners, several at a time, and tells the world how each went. */
+export class Registrar {
+  readonly #deps: RegistrarDeps;
+  readonly #slots = new Slots(PARALLEL);
+  readonly #underWay = new Map<RunnerId, Promise<void>>();
+
+  constructor(deps: RegistrarDeps) {
+    this.#deps = deps;
+  }
+
+  register(id: RunnerId): void {
+    this.#deps.background.run((signal) => {
+      const work = this.#register(id, signal).finally(() => this.#underWay.delete(id));
+      this.#underWay.set(id, work);
+      return work;
+    });
+  }
+
+  /** Resolves when no registration of this runner is on its way. */
+  async settled(id: RunnerId): Promise<void> {
+    await this.#underWay.get(id);
+  }
+
+  async #register(id: RunnerId, signal: AbortSignal): Promise<void> {
+    const { jobs, world, log } = this.#deps;
+    const stored = world.state.pools.get(environmentOf(id))?.stored;
+    if (!stored) return; // the environment went in the same step, and the runner with it
+    const job = createRunnerJob(stored, id);
+    try {
+      await this.#slots.with(async () => {
+        if (runnerOf(world.state, id)?.phase.name !== 'starting') return; // given up while it waited for its turn
+        await jobs.register(job, { enforceIndex: 0, signal });
+      }, signal);
+      world.dispatch({ kind: 'registered', id });
+    } catch (error) {
+      if (signal.aborted) return;
+      // Its name is new, so whatever has it is this very job: an earlier attempt of the client got through.
+      if (hasCode(error, 'NOMAD_CONFLICT')) {
+        world.dispatch({ kind: 'registered', id });
+        return;
+      }
+      log.warn('a runner could not be registered', { runnerId: id, error });
+      world.dispatch({ kind: 'not-registered', id, reason: messageOf(error) });
+    }
+  }
+}

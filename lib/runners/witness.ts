@@ -1,0 +1,118 @@
+import type { AllocationId, RunnerId } from '../base/ids.js';
+import type { Logger } from '../base/log.js';
+import { Slots } from '../base/slots.js';
+import type { EnvironmentStore } from '../environments/store.js';
+import { readTemplate } from '../environments/store.js';
+import { parseTemplateJobId } from '../environments/template.js';
+import type { Nomad } from '../nomad/api.js';
+import type { NomadEvent } from '../nomad/model.js';
+import type { Background } from './background.js';
+import { readRunnerJob } from './job.js';
+import type { Listing } from './observation.js';
+import { readListing } from './recover.js';
+import { runnerOf } from './state.js';
+import type { World } from './world.js';
+
+export interface WitnessDeps {
+  readonly nomad: Nomad;
+  readonly store: EnvironmentStore;
+  readonly world: World;
+  readonly log: Logger;
+  readonly background: Background;
+}
+
+const PARALLEL_LOOKS = 20;
+
+/** Turns what Nomad says, in events, listings and answers to single questions, into observations. */
+export class Witness {
+  readonly #deps: WitnessDeps;
+  readonly #slots = new Slots(PARALLEL_LOOKS);
+  readonly #lookedAt = new Set<RunnerId>();
+  /** What was told of once: unreadable templates, runners without an environment. */
+  readonly #told = new Set<string>();
+
+  constructor(deps: WitnessDeps) {
+    this.#deps = deps;
+  }
+
+  event(event: NomadEvent): void {
+    const { world } = this.#deps;
+    switch (event.topic) {
+      case 'allocation':
+        world.dispatch({ kind: 'allocation', allocation: event.allocation });
+        return;
+      case 'evaluation':
+        world.dispatch({ kind: 'evaluation', evaluation: event.evaluation });
+        return;
+      case 'node':
+        world.dispatch({ kind: 'node', node: event.node });
+        return;
+      case 'job': {
+        const job = readRunnerJob(event.job);
+        if (job) world.dispatch({ kind: 'runner-job', job });
+        if (parseTemplateJobId(event.job.ID) === undefined) return;
+        const stored = readTemplate(event.job);
+        if (!('reason' in stored)) world.dispatch({ kind: 'template-job', stored });
+      }
+    }
+  }
+
+  async read(signal: AbortSignal): Promise<Listing> {
+    const { nomad, store, world } = this.#deps;
+    const isKnownUsed = (id: RunnerId): boolean => {
+      const phase = runnerOf(world.state, id)?.phase.name;
+      return phase !== undefined && phase !== 'idle' && phase !== 'starting';
+    };
+    return readListing({ nomad, store, startedAt: world.state.sequence, isKnownUsed, signal });
+  }
+
+  listing(listing: Listing): void {
+    const { world, log } = this.#deps;
+    world.dispatch({ kind: 'listing', listing });
+    for (const { jobId, reason } of listing.templates.unreadable) {
+      if (this.#isNews(`${jobId}: ${reason}`))
+        log.warn('a template job cannot be understood', { jobId, reason });
+    }
+    const orphans = listing.runners.filter((job) => !world.state.pools.has(job.environmentId));
+    const environments = [...new Set(orphans.map((job) => job.environmentId))];
+    if (environments.length > 0 && this.#isNews(`orphans of ${environments.join()}`)) {
+      const runners = orphans.length;
+      log.warn('runners of environments that are not there are left alone', { environments, runners });
+    }
+  }
+
+  /** Looks at a job of which only the name is known; once at a time for each. */
+  look(id: RunnerId): void {
+    const { nomad, world, log, background } = this.#deps;
+    if (this.#lookedAt.has(id)) return;
+    this.#lookedAt.add(id);
+    background.run(async (signal) => {
+      try {
+        const job = await this.#slots.with(() => nomad.jobs.get(id, signal), signal);
+        world.dispatch({ kind: 'inspected', id, job: job && readRunnerJob(job) });
+      } catch (error) {
+        // The next listing tells as well.
+        if (!signal.aborted) log.debug('a runner could not be looked at', { runnerId: id, error });
+      } finally {
+        this.#lookedAt.delete(id);
+      }
+    });
+  }
+
+  /** Asks for one allocation, where no event can have told of it. A failure tells nothing, and is none. */
+  async lookAtAllocation(id: AllocationId): Promise<void> {
+    const { nomad, world, log, background } = this.#deps;
+    try {
+      const allocation = await nomad.allocations.get(id, background.signal);
+      if (allocation) world.dispatch({ kind: 'allocation', allocation });
+    } catch (error) {
+      log.debug('an allocation could not be looked at', { allocationId: id, error });
+    }
+  }
+
+  #isNews(what: string): boolean {
+    if (this.#told.has(what)) return false;
+    this.#told.add(what);
+    return true;
+  }
+}
