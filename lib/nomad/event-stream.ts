@@ -11,7 +11,7 @@ import { LineSplitter } from './ndjson.js';
 import { readRefusal } from './refusal.js';
 import { Watchdog } from './watchdog.js';
 
-/** Far above what a burst brings: the socket is held back only for a consumer that hangs. */
+/** Far above what a burst brings. */
 const HIGH_WATER_EVENTS = 200_000;
 /** Nomad may keep its response headers back until something happens; then the request counts as received after this. */
 const HEADER_GRACE_MS = 500;
@@ -23,6 +23,8 @@ export interface EventStreamOptions {
   readonly http: Http;
   readonly topics: readonly EventTopic[];
   readonly signal: AbortSignal;
+  /** Events in the queue above which nothing more is read. Default 200,000: for a consumer that hangs. */
+  readonly highWater?: number;
 }
 
 /**
@@ -58,7 +60,7 @@ export class EventStream implements EventSubscription {
     });
     this.opened.catch(() => undefined); // who only iterates learns of the failure there
     this.#queue = new EventQueue({
-      highWater: HIGH_WATER_EVENTS,
+      highWater: options.highWater ?? HIGH_WATER_EVENTS,
       onLeave: () => this.#cut.abort(new ServiceError('STOPPED', 'the event stream was left')),
     });
     const silence = `the event stream was silent for ${limitMs / 1000} s`;
@@ -122,6 +124,7 @@ export class EventStream implements EventSubscription {
       this.#headerGrace = connection.clock.setTimer(HEADER_GRACE_MS, this.#resolveOpened);
     };
     const response = await http.open(address, { ...CALL, query }, { signal, onSent });
+    this.#headerGrace?.cancel();
     if (response.status !== 200) throw await readRefusal(CALL, response.status, response.data);
     this.#resolveOpened();
     const lines = new LineSplitter();
