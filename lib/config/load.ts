@@ -24,6 +24,8 @@ export interface ConfigSources {
   readonly file?: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly flags?: readonly FlagValue[];
+  /** What a command sets where no source does; below all of them, over the defaults. */
+  readonly presets?: readonly FlagValue[];
   /** Where relative paths of variables and flags start. */
   readonly cwd: string;
 }
@@ -42,7 +44,7 @@ const validate = ajv.compile(CONFIG_SCHEMA);
 
 /** Throws INVALID_CONFIG with every fault. The result is frozen through and through. */
 export function loadConfig(sources: ConfigSources): LoadedConfig {
-  const { env, cwd, flags = [] } = sources;
+  const { env, cwd, flags = [], presets = [] } = sources;
   const faults: ConfigFault[] = [];
   const warnings: string[] = [];
   const file = sources.file ?? (env['SERAI_CONFIG'] || undefined);
@@ -51,6 +53,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
     environmentLayer(env, cwd, warnings),
     ...(file === undefined ? [] : [fileLayer(path.resolve(cwd, file), faults)]),
   ];
+  const preset = flagLayer(presets, cwd, faults);
   for (const layer of layers) {
     if (!validate(layer.values)) faults.push(...faultsOf(validate.errors ?? [], layer));
   }
@@ -61,7 +64,8 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   for (const key of CONFIG_KEYS) {
     const layer = layers.find((each) => valueAt(each.values, key) !== undefined);
     if (layer) given.add(key.name);
-    chosen.set(key.name, layer ? resolved(key, layer, faults) : key.schema.default);
+    const value = layer ? resolved(key, layer, faults) : valueAt(preset.values, key);
+    chosen.set(key.name, value ?? key.schema.default);
   }
   if (faults.length > 0) throw configError(faults);
   const config = deepFreeze(assemble(chosen));

@@ -62,6 +62,16 @@ describe('loadConfig', () => {
     expect([...given]).to.have.members(['server.port', 'server.host', 'log.level']);
   });
 
+  it('puts presets of a command between the defaults and every source', () => {
+    const presets = [
+      { flag: 'start', key: 'log.level', text: 'warn' },
+      { flag: 'start', key: 'log.format', text: 'text' },
+    ];
+    const { config, given } = load({ presets, env: { SERAI_LOG_LEVEL: 'debug' } });
+    expect(config.log).to.deep.equal({ level: 'debug', format: 'text' });
+    expect([...given]).to.deep.equal(['log.level']);
+  });
+
   it('reads the file that SERAI_CONFIG names where no flag names one', () => {
     const { config } = load({ env: { SERAI_CONFIG: file('server: { port: 5 }') } });
     expect(config.server.port).to.equal(5);
