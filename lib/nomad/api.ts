@@ -16,7 +16,9 @@ import type { WireJob } from './wire.js';
  *
  * Every call has a time limit and rejects with one of NOMAD_UNREACHABLE, NOMAD_REFUSED (403), NOMAD_CONFLICT
  * (check-and-set), NOMAD_REJECTED (Nomad's text is in the message), NOMAD_OVERLOADED (429, no leader), NOMAD_NOT_FOUND,
- * NOMAD_PROTOCOL (an answer that is not what Nomad's API promises), or with the reason of the caller's signal.
+ * NOMAD_PROTOCOL (an answer that is not what Nomad's API promises), with the reason of the caller's signal, with
+ * INVALID_CONFIG where a TLS file cannot be read, or with STOPPED once the client was stopped. With several addresses the
+ * time limit holds for each that is tried.
  */
 export interface Nomad {
   readonly jobs: NomadJobs;

@@ -1,3 +1,4 @@
+import { ServiceError } from '../base/errors.js';
 import { Allocations } from './allocations.js';
 import type {
   ExecOptions,
@@ -12,7 +13,6 @@ import type {
 } from './api.js';
 import { Connection } from './connection.js';
 import type { NomadClientConfig, NomadClientDeps } from './connection.js';
-import { ServiceError } from '../base/errors.js';
 import { protocolError } from './errors.js';
 import { Evaluations } from './evaluations.js';
 import { Events } from './events.js';

@@ -3,7 +3,6 @@ import { deadline, reasonOf } from '../base/abort.js';
 import type { Deadline } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { ServiceError } from '../base/errors.js';
-import type { Randomness } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import { Slots } from '../base/slots.js';
 import type { NomadConfig } from '../config/config.js';
@@ -18,7 +17,6 @@ export type NomadClientConfig = Omit<NomadConfig, 'network'>;
 export interface NomadClientDeps {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly randomness: Randomness;
 }
 
 export type Query = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -49,7 +47,7 @@ export class Connection {
   readonly #stop = new AbortController();
   #tls: Promise<TlsOptions> | undefined;
 
-  constructor(config: NomadClientConfig, { clock, log }: Pick<NomadClientDeps, 'clock' | 'log'>) {
+  constructor(config: NomadClientConfig, { clock, log }: NomadClientDeps) {
     this.clock = clock;
     this.log = log;
     this.addresses = new Addresses(config.addresses, log);

@@ -15,18 +15,13 @@ export interface Asked {
   readonly path: string;
 }
 
-/** Only these two: whoever is asked about may carry a body and a query that are nobody's business in a log. */
-export function placeOf({ method, path }: Asked): Asked {
-  return { method, path };
-}
-
 /** Longest part of a body that an error carries. */
 const BODY_LIMIT = 2048;
 const MESSAGE_LIMIT = 300;
 
 /** Texts of 500 answers that say "not now": no leader, a leader that just changed, a server that is cut off or full. */
 const NOT_NOW =
-  /no cluster leader|node is not the leader|leadership (was )?lost|no path to region|failed to get conn|timed out enqueuing|rpc error: (eof|.*connection (refused|reset))|too many/i;
+  /no cluster leader|node is not the leader|leadership (was )?lost|no path to region|failed to get conn|timed out enqueuing|rpc error: (eof|.*connection (refused|reset))|too many (open |concurrent )?(connections|requests)/i;
 
 const DENIED = /permission denied|acl token (not found|expired)/i;
 
@@ -83,7 +78,7 @@ export function fromFailure(asked: Asked, failure: unknown): ServiceError {
   const sentence = code === 'NOMAD_PROTOCOL' ? 'Nomad answered unreadably to' : 'Nomad cannot be reached for';
   return new ServiceError(code, `${sentence} ${asked.method} ${asked.path}: ${text}`, {
     cause,
-    details: { ...placeOf(asked) },
+    details: placeOf(asked),
   });
 }
 
@@ -97,6 +92,11 @@ export function protocolError(
     details,
     ...(cause === undefined ? {} : { cause }),
   });
+}
+
+/** Method and path alone: a whole call holds a body and a query that are nobody's business in a log. */
+export function placeOf({ method, path }: Asked) {
+  return { method, path };
 }
 
 /** What lies beneath an axios error, or its bare message: the error itself holds the request's headers. */

@@ -1,8 +1,8 @@
 import type { WebSocket } from 'ws';
 import type { Clock, Timer } from '../base/clock.js';
 import type { Logger } from '../base/log.js';
-import { isDenial } from './errors.js';
 import type { ExecSession } from './api.js';
+import { isDenial } from './errors.js';
 import { KEEP_ALIVE_FRAME, parseExecFrame, resizeFrame } from './exec-frames.js';
 import { ExecInput } from './exec-input.js';
 import type { ExecEnd } from './model.js';

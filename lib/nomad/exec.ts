@@ -1,12 +1,12 @@
 import { WebSocket } from 'ws';
+import { hasCode } from '../base/errors.js';
+import type { ServiceError } from '../base/errors.js';
 import type { ExecOptions } from './api.js';
 import type { Attempt, Connection } from './connection.js';
 import { Departure } from './connection.js';
 import { fromFailure } from './errors.js';
 import type { Asked } from './errors.js';
 import { readRefusal } from './refusal.js';
-import { hasCode } from '../base/errors.js';
-import type { ServiceError } from '../base/errors.js';
 import { WebSocketExecSession } from './exec-session.js';
 
 /**

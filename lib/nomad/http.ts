@@ -212,6 +212,6 @@ function parse(asked: Asked, text: string): unknown {
     const value: unknown = JSON.parse(text);
     return value;
   } catch (error) {
-    throw protocolError(`the body of ${asked.method} ${asked.path} is no JSON`, { ...placeOf(asked) }, error);
+    throw protocolError(`the body of ${asked.method} ${asked.path} is no JSON`, placeOf(asked), error);
   }
 }

@@ -98,6 +98,7 @@ describe('NomadClient', () => {
         { status: 500, body: 'rpc error: leadership lost while committing log' },
         'NOMAD_OVERLOADED',
       ],
+      ['a bad job with too many of something', { status: 500, body: 'too many volumes' }, 'NOMAD_REJECTED'],
       ['a bad filter', { status: 400, body: 'failed to read filter expression' }, 'NOMAD_REJECTED'],
       [
         'a fault of Nomad',

@@ -1,5 +1,4 @@
 import type { Clock } from '../../lib/base/clock.js';
-import { systemRandomness } from '../../lib/base/ids.js';
 import type { Logger } from '../../lib/base/log.js';
 import { silentLogger } from '../../lib/base/log.js';
 import { NomadClient } from '../../lib/nomad/client.js';
@@ -39,5 +38,5 @@ export function nomadClient(
   { clock = new FakeClock(), log = silentLogger, ...overrides }: TestClientOptions = {},
 ): NomadClient {
   const config = nomadClientConfig(addresses, overrides);
-  return new NomadClient(config, { clock, log, randomness: systemRandomness });
+  return new NomadClient(config, { clock, log });
 }

@@ -1,5 +1,4 @@
 import { expect } from 'chai';
-import { systemRandomness } from '../../../lib/base/ids.js';
 import { silentLogger } from '../../../lib/base/log.js';
 import { NomadClient } from '../../../lib/nomad/client.js';
 import { Connection } from '../../../lib/nomad/connection.js';
@@ -39,7 +38,7 @@ describe('transcripts of HTTP', () => {
         token: request.headers?.['X-Nomad-Token'],
         namespace: url.searchParams.get('namespace') ?? undefined,
       });
-      const deps = { clock: new FakeClock(), log: silentLogger, randomness: systemRandomness };
+      const deps = { clock: new FakeClock(), log: silentLogger };
       await using client = new NomadClient(config, deps);
       const http = new Http(new Connection(config, deps));
       try {
