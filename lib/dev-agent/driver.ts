@@ -52,7 +52,8 @@ export interface DriverExec {
    * with Nomad's raw_exec, a process without a TTY whose standard input is still open is reported only after it closed.
    */
   readonly exitCode: Promise<number>;
-  write(chunk: Buffer): void;
+  /** Queues input. A driver that knows when its buffer is low enough for more returns a promise for that moment. */
+  write(chunk: Buffer): void | Promise<void>;
   closeStdin(): void;
   resize(columns: number, rows: number): void;
   pause(): void;

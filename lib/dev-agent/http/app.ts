@@ -1,0 +1,56 @@
+import type { Express, NextFunction, Request, Response } from 'express';
+import express from 'express';
+import type { Logger } from '../../base/log.js';
+import { HttpFailure } from '../failure.js';
+import type { AgentInfoDeps } from './agent-info.js';
+import { addAgentRoutes } from './agent-info.js';
+import { addAllocationRoutes } from './allocations.js';
+import { assertRegion } from './answers.js';
+import type { EventStreams } from './event-stream.js';
+import { addJobRoutes } from './jobs.js';
+import { addNodeRoutes } from './nodes.js';
+import { addVariableRoutes } from './variables.js';
+
+export interface AppDeps extends AgentInfoDeps {
+  readonly log: Logger;
+  readonly streams: EventStreams;
+}
+
+const MAX_BODY = '32mb';
+
+/** The agent's HTTP API as an Express app that does not listen yet. */
+export function createApp(deps: AppDeps): Express {
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.use(express.raw({ type: () => true, limit: MAX_BODY }));
+  app.use((request, _response, next) => {
+    assertRegion(request);
+    next();
+  });
+  const router = express.Router({ caseSensitive: true });
+  addJobRoutes(router, deps);
+  addAllocationRoutes(router, deps);
+  addNodeRoutes(router, deps);
+  addVariableRoutes(router, deps);
+  addAgentRoutes(router, deps);
+  deps.streams.addRoutes(router, deps);
+  app.use(router);
+  app.use((_request, response) => {
+    response.status(404).end();
+  });
+  // Express knows an error handler by its four parameters.
+  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    if (!(error instanceof HttpFailure)) {
+      deps.log.error('request failed', { method: request.method, path: request.path, error });
+    }
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    const status = error instanceof HttpFailure ? error.status : 500;
+    const text = error instanceof Error ? error.message : String(error);
+    response.status(status).set('Content-Type', 'text/plain; charset=utf-8').end(text);
+  });
+  return app;
+}
