@@ -91,7 +91,7 @@ describe('NomadClient', () => {
       ['a denial', { status: 403, body: 'Permission denied' }, 'NOMAD_REFUSED'],
       ['a token that is not known', { status: 403, body: 'ACL token not found' }, 'NOMAD_REFUSED'],
       ['a denial as a server fault', { status: 500, body: 'rpc error: Permission denied' }, 'NOMAD_REFUSED'],
-      ['too many requests [A1-67]', { status: 429, body: 'too many' }, 'NOMAD_OVERLOADED'],
+      ['too many requests [A2-67]', { status: 429, body: 'too many' }, 'NOMAD_OVERLOADED'],
       ['no leader [A1-14]', { status: 500, body: 'No cluster leader' }, 'NOMAD_OVERLOADED'],
       [
         'a leader that changes',
@@ -206,7 +206,7 @@ describe('NomadClient', () => {
       expect(nomad.requests).to.have.length(1);
     });
 
-    it('asks with no more connections than allowed, in order [A1-67]', async () => {
+    it('asks with no more connections than allowed, in order [A2-67]', async () => {
       await using narrow = nomadClient(nomad.address, { clock, maxConnections: 3 });
       let most = 0;
       let current = 0;

@@ -157,7 +157,7 @@ describe('NomadClient.events', () => {
         },
         'NOMAD_PROTOCOL',
       ],
-      ['a denial [A1-94]', (stream) => stream.write('Permission denied\n'), 'NOMAD_REFUSED'],
+      ['a denial [A4-94]', (stream) => stream.write('Permission denied\n'), 'NOMAD_REFUSED'],
       ['JSON that is no event line', (stream) => stream.write('[]\n'), 'NOMAD_PROTOCOL'],
       [
         'an event of another shape',
@@ -193,7 +193,7 @@ describe('NomadClient.events', () => {
       expect(reader.indexes).to.deep.equal([1]);
     });
 
-    it('is a refusal by status, without a second try [A1-94]', async () => {
+    it('is a refusal by status, without a second try [A4-94]', async () => {
       nomad.on('GET', STREAM, reply({ status: 403, body: 'Permission denied' }));
       expect(await new Reader(subscribe()).end).to.include({ code: 'NOMAD_REFUSED' });
       expect(nomad.requests).to.have.length(1);

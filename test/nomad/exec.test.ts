@@ -61,7 +61,7 @@ describe('NomadClient.openExec', () => {
   });
 
   describe('the end of a command', () => {
-    it('delivers output that comes after the exit frame [A1-38]', async () => {
+    it('delivers output that comes after the exit frame [A2-38]', async () => {
       const [session, exec] = await open();
       const output = collect(session);
       await exec.output('stdout', 'a');
@@ -73,7 +73,7 @@ describe('NomadClient.openExec', () => {
       expect(output.stdout).to.equal('abc');
     });
 
-    it('gives late output a second after the last of it, then drops the socket [A1-38]', async () => {
+    it('gives late output a second after the last of it, then drops the socket [A2-38]', async () => {
       const [session, exec] = await open();
       const output = collect(session);
       await exec.exit(3);
@@ -88,7 +88,7 @@ describe('NomadClient.openExec', () => {
       await exec.closed();
     });
 
-    it('does not give late output up while the reader holds it back [A1-38]', async () => {
+    it('does not give late output up while the reader holds it back [A2-38]', async () => {
       const [session, exec] = await open();
       let bytes = 0;
       session.onOutput((_stream, chunk) => {
@@ -112,7 +112,7 @@ describe('NomadClient.openExec', () => {
       ['an end without a close', (exec: ScriptedExec) => exec.hangUp()],
       ['a close that says failure', (exec: ScriptedExec) => exec.close(1011, 'late failure')],
     ] as const) {
-      it(`keeps the exit where ${how} follows it [A1-39]`, async () => {
+      it(`keeps the exit where ${how} follows it [A2-39]`, async () => {
         const [session, exec] = await open();
         const output = collect(session);
         await exec.output('stdout', 'all');
@@ -130,7 +130,7 @@ describe('NomadClient.openExec', () => {
       ['a reset', (exec: ScriptedExec) => exec.reset(), 1006],
       ['an end without a close', (exec: ScriptedExec) => exec.hangUp(), 1006],
     ] as const) {
-      it(`is no exit where the socket ends with ${how} and no exit frame [A1-40]`, async () => {
+      it(`is no exit where the socket ends with ${how} and no exit frame [A2-40]`, async () => {
         const [session, exec] = await open();
         const output = collect(session);
         await exec.output('stdout', 'part');
@@ -149,7 +149,7 @@ describe('NomadClient.openExec', () => {
       expect(await session.end).to.deep.equal({ kind: 'exited', exitCode: 7 });
     });
 
-    it('settles once, with nothing thrown, in every order of exit, close and destroy [A1-63]', async () => {
+    it('settles once, with nothing thrown, in every order of exit, close and destroy [A2-63]', async () => {
       const steps = {
         exit: (exec: ScriptedExec) => void exec.exit(0),
         close: (exec: ScriptedExec) => exec.close(1000),
@@ -295,7 +295,7 @@ describe('NomadClient.openExec', () => {
     });
   });
 
-  it('sends an empty frame every ten seconds until the end [A1-41]', async () => {
+  it('sends an empty frame every ten seconds until the end [A2-41]', async () => {
     const [session, exec] = await open();
     await clock.advance(700_000);
     await exec.until((frames) => frames.length === 70);
@@ -367,7 +367,7 @@ describe('NomadClient.openExec', () => {
       expect(await session.end).to.include({ kind: 'exited' });
     });
 
-    it('waits for one of the connections that Nomad allows, which open sockets do not count among [A1-67]', async () => {
+    it('waits for one of the connections that Nomad allows, which open sockets do not count among [A2-67]', async () => {
       await using narrow = nomadClient(nomad.address, { clock, maxConnections: 2 });
       const held = gate();
       const [first, second] = [gate(), gate()];
@@ -390,7 +390,7 @@ describe('NomadClient.openExec', () => {
       await Promise.all(refused);
     });
 
-    it('rejects with NOMAD_OVERLOADED where no connection is given back in time [A1-67]', async () => {
+    it('rejects with NOMAD_OVERLOADED where no connection is given back in time [A2-67]', async () => {
       await using narrow = nomadClient(nomad.address, { clock, maxConnections: 1, requestTimeout: 10 });
       const controller = new AbortController();
       narrow.events.subscribe({ topics: ['Job'], signal: controller.signal });
@@ -402,7 +402,7 @@ describe('NomadClient.openExec', () => {
     });
   });
 
-  it('is told apart as a fault of the credentials where Nomad denies it [A1-66]', async () => {
+  it('is told apart as a fault of the credentials where Nomad denies it [A2-66]', async () => {
     const errors: unknown[] = [];
     const log = {
       debug() {},

@@ -78,14 +78,14 @@ describe('transcripts of the event stream', () => {
     });
   }
 
-  it(`tell a refusal by status: ${DENIED} [A1-94]`, async () => {
+  it(`tell a refusal by status: ${DENIED} [A4-94]`, async () => {
     nomad.on('GET', '/v1/event/stream', reply({ status: 403, body: readTranscript(DENIED).toString() }));
     const { batches, error } = await follow(() => Promise.resolve());
     expect(batches).to.deep.equal([]);
     expect(error).to.be.instanceOf(ServiceError).and.to.include({ code: 'NOMAD_REFUSED' });
   });
 
-  it(`tell a refusal in the middle of a stream: ${DENIED} [A1-94]`, async () => {
+  it(`tell a refusal in the middle of a stream: ${DENIED} [A4-94]`, async () => {
     const { batches, error } = await follow(async () => {
       const stream = await nomad.nextStream();
       stream.open();
