@@ -1,0 +1,77 @@
+import type { RunnerUser } from './frames.js';
+import { assignment, quote } from './quote.js';
+
+/**
+ * A request to run one command, as the scripts in the runner read it: a header line with its token and its length in
+ * bytes, then that many bytes of shell, which are nothing but quoted assignments and `set --`.
+ */
+export interface CommandRequest {
+  /** Digits; frames the command's output and marks control lines as the loop's own. */
+  readonly token: string;
+  /** Public id, in the command's environment as SERAI_EXECUTION. */
+  readonly id: string;
+  readonly command: string;
+  /** On top of the image's, in any order. */
+  readonly environment: Readonly<Record<string, string>>;
+  readonly workingDirectory: string | undefined;
+  readonly user: UserChoice;
+  /** With a TTY: keep stderr apart from it. */
+  readonly splitStderr: boolean;
+}
+
+export type UserChoice =
+  /** As the exec itself runs, which is root in most images. */
+  | { readonly kind: 'privileged' }
+  /** The first of these that the image has; how to become it is found out and reported. */
+  | { readonly kind: 'first-of'; readonly names: readonly string[] }
+  /** As found out before. */
+  | { readonly kind: 'known'; readonly user: RunnerUser };
+
+/** The kernel takes 128 KiB for one argument; longer commands go through a file. */
+const LONGEST_ARGUMENT = 100_000;
+
+/** Relative paths start in the image's own working directory; `-` and options must not be read into a name. */
+function directory(path: string): string {
+  return path.startsWith('/') ? path : `./${path}`;
+}
+
+function userAssignments(choice: UserChoice): string[] {
+  switch (choice.kind) {
+    case 'privileged':
+      return [assignment('serai_tool', 'none'), assignment('serai_users', '')];
+    case 'first-of':
+      return [assignment('serai_tool', ''), assignment('serai_users', choice.names.join(' '))];
+    case 'known': {
+      const { tool, name, uid, gid, home } = choice.user;
+      return [
+        assignment('serai_tool', tool),
+        assignment('serai_name', name),
+        assignment('serai_uid', uid),
+        assignment('serai_gid', gid),
+        assignment('serai_home', home),
+      ];
+    }
+  }
+}
+
+/** The bytes to send, header included. */
+export function formatRequest(request: CommandRequest): Buffer {
+  const long = Buffer.byteLength(request.command) > LONGEST_ARGUMENT;
+  const variables = Object.entries(request.environment).map(([name, value]) => quote(`${name}=${value}`));
+  const body = Buffer.from(
+    [
+      assignment('serai_id', request.id),
+      assignment('serai_split', request.splitStderr ? '1' : ''),
+      assignment('serai_long', long ? '1' : ''),
+      assignment(
+        'serai_cwd',
+        request.workingDirectory === undefined ? '' : directory(request.workingDirectory),
+      ),
+      ...userAssignments(request.user),
+      assignment('serai_c', request.command),
+      ['set --', ...variables].join(' '),
+      '',
+    ].join('\n'),
+  );
+  return Buffer.concat([Buffer.from(`${request.token} ${body.length}\n`), body]);
+}

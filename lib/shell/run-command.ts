@@ -1,0 +1,144 @@
+import { script } from './script.js';
+
+/**
+ * Shell functions that run one command as its user, shared by the scripts for execs with and without a terminal.
+ *
+ * - Our own steps run as root, so their tools come from the system's folders only: an image may have folders of its
+ *   user on PATH. The command gets the image's PATH.
+ * - The variables of the request are given by `env` after the change of user, so that none of them (LD_PRELOAD) acts on
+ *   a step of ours. Those of Nomad are unset.
+ * - Tools that become the user in place come before those that stay as a parent. Each is tried, because BusyBox has
+ *   a `setpriv` that knows no `--reuid`; `su` is asked not to leave the terminal's session
+ *   where it can be.
+ * - HOME, USER and LOGNAME become the user's own.
+ *
+ * In: what formatRequest sends. `serai_tell` prints a control line; `serai_d` is a folder for a command that is too long
+ * for an argument, made by the caller.
+ */
+export const RUN_COMMAND = script(`
+set -f
+serai_path=$PATH
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+{ command -v head && command -v env; } >/dev/null || PATH=$PATH:$serai_path
+
+# Names of Nomad's variables. A piece of another variable's value may look like one, which does no harm.
+serai_strip=
+IFS='
+'
+for serai_x in $(export -p); do
+  serai_x=\${serai_x#export }
+  serai_x=\${serai_x#declare -x }
+  serai_x=\${serai_x%%=*}
+  case $serai_x in
+    *[!A-Za-z0-9_]*) ;;
+    NOMAD_?*) serai_strip="$serai_strip $serai_x" ;;
+  esac
+done
+unset IFS
+
+serai_sh=/bin/sh
+for serai_x in /usr/local/bin/bash /usr/bin/bash /bin/bash; do
+  [ -x "$serai_x" ] && serai_sh=$serai_x && break
+done
+
+# Finds a user by name or number; a number needs no entry.
+serai_find_user() {
+  while IFS=: read -r serai_n serai_x serai_u serai_g serai_x serai_h serai_x || [ -n "$serai_n" ]; do
+    if [ "$serai_n" = "$1" ] || [ "$serai_u" = "$1" ]; then
+      serai_name=$serai_n serai_uid=$serai_u serai_gid=$serai_g serai_home=$serai_h
+      return 0
+    fi
+  done </etc/passwd
+  case $1 in *[!0-9]*) return 1 ;; esac
+  serai_name=$1 serai_uid=$1 serai_gid=$1 serai_home=/
+}
+
+# Tools that stay as a parent say how a signal ended their child, so they get one that makes it an exit code.
+serai_shield='trap : INT QUIT TSTP HUP; exec 9>&2 2>/dev/null; ("$@") 2>&9 9>&-; exit $?'
+
+# Becomes the user and then the command "$@". For subshells: it does not return.
+serai_become() {
+  case $serai_tool in
+    none) exec "$@" ;;
+    setpriv) exec setpriv --reuid "$serai_uid" --regid "$serai_gid" --init-groups "$@" ;;
+    setpriv-clear) exec setpriv --reuid "$serai_uid" --regid "$serai_gid" --clear-groups "$@" ;;
+    su-exec) exec su-exec "$serai_name" "$@" ;;
+    gosu) exec gosu "$serai_name" "$@" ;;
+    setuser) exec /sbin/setuser "$serai_name" "$@" ;;
+    runuser) exec runuser -u "$serai_name" -- sh -c "$serai_shield" sh "$@" ;;
+    su-session) exec su -s /bin/sh --session-command "$serai_shield" -- "$serai_name" sh "$@" ;;
+    su) exec su -s /bin/sh -c "$serai_shield" -- "$serai_name" sh "$@" ;;
+  esac
+  exit 127
+}
+
+# Who runs the commands, and how to become it; in an exec that is not root's there is nothing to drop.
+serai_find_tool() {
+  if [ "$(id -u)" != 0 ]; then
+    serai_tool=none serai_name=- serai_uid=$(id -u) serai_gid=$(id -g) serai_home=
+    return 0
+  fi
+  serai_why=user
+  for serai_x in $serai_users; do
+    serai_find_user "$serai_x" && serai_why= && break
+  done
+  [ -z "$serai_why" ] || return 1
+  serai_why=root-user
+  [ "$serai_uid" != 0 ] || return 1
+  serai_why=no-drop
+  for serai_tool in setpriv setpriv-clear su-exec gosu setuser runuser su-session su; do
+    [ "$(serai_become sh -c 'id -u' 2>/dev/null </dev/null)" = "$serai_uid" ] && return 0
+  done
+  return 1
+}
+
+serai_refuse() {
+  serai_tell "E $serai_t $1"
+  return 1
+}
+
+# Everything that can refuse a command before it begins.
+serai_prepare() {
+  if [ -z "$serai_tool" ]; then
+    serai_find_tool || { serai_refuse "$serai_why"; return 1; }
+    serai_tell "U $serai_t $serai_tool $serai_name $serai_uid $serai_gid $serai_home"
+  fi
+  if [ -n "$serai_cwd" ]; then
+    (serai_become sh -c 'cd -- "$0"' "$serai_cwd") >/dev/null 2>&1 </dev/null || { serai_refuse directory; return 1; }
+  fi
+  if [ -n "$serai_long" ]; then
+    serai_store || { serai_refuse folder; return 1; }
+    serai_c=". $serai_d/f"
+  fi
+}
+
+# Keeps a long command in a file of its user's.
+serai_store() (
+  umask 077
+  printf %s "$serai_c" >"$serai_d/f" || exit 1
+  [ "$serai_tool" = none ] || chown "$serai_uid" "$serai_d/f"
+)
+
+# Becomes the command, with the variables "$@". For subshells.
+serai_command() {
+  [ -z "$serai_strip" ] || unset $serai_strip
+  [ "$serai_tool" = none ] || set -- "HOME=$serai_home" "USER=$serai_name" "LOGNAME=$serai_name" "$@"
+  set -- env "PATH=$serai_path" "$@" "SERAI_EXECUTION=$serai_id"
+  [ -z "$serai_cwd" ] || set -- "$@" sh -c 'cd -- "$0" && unset OLDPWD && exec "$@"' "$serai_cwd"
+  serai_become "$@" "$serai_sh" -c "$serai_c"
+}
+
+# Reads a request from standard input. Only a length of bytes was sent, so a reader that takes more takes nothing else's.
+serai_receive() {
+  IFS=' ' read -r serai_t serai_size || return 1
+  serai_r=$(head -c "$serai_size"; printf .)
+  serai_r=\${serai_r%.}
+}
+
+# Reports where this shell stands among the processes.
+serai_report() {
+  read -r serai_x </proc/$$/stat || serai_x=') ? 0 0 0 0'
+  set -- \${serai_x##*) }
+  serai_tell "R $$ $4 $5"
+}
+`);
