@@ -40,6 +40,8 @@ export interface RunningExecution {
   readonly exit: Promise<Exit>;
   /** Input for the program, as typed. */
   write(chunk: Uint8Array): Promise<void>;
+  /** End of the program's input: with a TTY as if Ctrl-D were typed, else the end of the stream. */
+  closeStdin(): void;
   resize(columns: number, rows: number): void;
   /** The client left: ends the program and everything that it started. `exit` resolves with `hang-up`. */
   hangUp(): void;
@@ -48,7 +50,8 @@ export interface RunningExecution {
 export interface ExecutionsApi {
   /**
    * Prepares a command and returns the id under which one socket may run it. Expires after
-   * `execution.preparedSeconds`. TOO_MANY_EXECUTIONS, RUNNER_GONE.
+   * `execution.preparedTimeout` seconds. TOO_MANY_EXECUTIONS, RUNNER_GONE, and INVALID_REQUEST for what no process can
+   * be given: a NUL, a name of a variable that is none, or a variable that is too long for the kernel.
    */
   prepare(runner: ClaimedRunner, request: ExecutionRequest): ExecutionId;
   /**

@@ -176,6 +176,8 @@ export class FakeExecution implements PreparedExecution, RunningExecution {
     await this.take();
   }
 
+  closeStdin(): void {}
+
   resize(): void {}
 
   hangUp(): void {

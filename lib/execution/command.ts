@@ -1,0 +1,49 @@
+import type { ExecutionId, Randomness } from '../base/ids.js';
+import type { Config } from '../config/config.js';
+import type { Environment } from '../environments/environment.js';
+import type { RunnerUser } from '../shell/frames.js';
+import type { CommandRequest, UserChoice } from '../shell/request.js';
+import type { ExecutionRequest } from './api.js';
+
+/** Digits that no program can guess. */
+export function newToken(randomness: Randomness): string {
+  return BigInt(`0x${randomness.uuid().replaceAll('-', '')}`)
+    .toString()
+    .padStart(39, '0');
+}
+
+export interface CommandSource {
+  readonly id: ExecutionId;
+  readonly token: string;
+  readonly request: ExecutionRequest;
+  readonly config: Pick<Config, 'execution' | 'runner'>;
+  readonly environment: Environment;
+  /** Who unprivileged commands of this runner are, once that was found out. */
+  readonly user: RunnerUser | undefined;
+}
+
+/** A request of a client as the runner gets it: with everything that the configuration and the environment add. */
+export function commandRequest(source: CommandSource): CommandRequest {
+  const { id, token, request, config, environment } = source;
+  return {
+    token,
+    id,
+    command: request.command,
+    environment: {
+      ...config.execution.environment,
+      ...environment.environment,
+      ...request.environment,
+    },
+    workingDirectory: request.workingDirectory,
+    user: userChoice(source),
+    splitStderr: config.execution.interactiveStderr,
+  };
+}
+
+/** A user that the environment names must exist; the configured one is only preferred to `nobody`. */
+function userChoice({ request, config, environment, user }: CommandSource): UserChoice {
+  if (request.privileged) return { kind: 'privileged' };
+  if (user) return { kind: 'known', user };
+  const names = environment.user === undefined ? [config.runner.user, 'nobody'] : [environment.user];
+  return { kind: 'first-of', names };
+}

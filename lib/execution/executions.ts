@@ -1,0 +1,252 @@
+import { throwIfAborted } from '../base/abort.js';
+import type { Clock, Timer } from '../base/clock.js';
+import { ServiceError } from '../base/errors.js';
+import type { ExecutionId, Randomness, RunnerId } from '../base/ids.js';
+import { newExecutionId } from '../base/ids.js';
+import type { Lifecycle, LifecycleState } from '../base/lifecycle.js';
+import { assertNew } from '../base/lifecycle.js';
+import type { Logger } from '../base/log.js';
+import type { Config } from '../config/config.js';
+import type { Environment } from '../environments/environment.js';
+import type { Nomad } from '../nomad/api.js';
+import type { ClaimedRunner } from '../runners/runner.js';
+import type {
+  ExecutionRequest,
+  ExecutionsApi,
+  ExecutionSink,
+  PreparedExecution,
+  RunningExecution,
+} from './api.js';
+import { commandRequest, newToken } from './command.js';
+import { openPipeSession } from './pipe-session.js';
+import { assertRunnable } from './request-check.js';
+import { Run } from './run.js';
+import { RunnerBook } from './runner-book.js';
+import { RUN_TWICE } from './sentences.js';
+import { openTerminalSession } from './terminal-session.js';
+
+export interface ExecutionsDeps {
+  readonly nomad: Pick<Nomad, 'openExec'>;
+  readonly config: Pick<Config, 'execution' | 'runner'>;
+  readonly clock: Clock;
+  readonly randomness: Randomness;
+  readonly log: Logger;
+  /** Called when the image of an environment turns out to be unable to run unprivileged commands. */
+  readonly onUnfit?: (environment: Environment, reason: string) => void;
+}
+
+/** An execution that runs now, for operators. */
+export interface RunningInfo {
+  readonly id: ExecutionId;
+  readonly interactive: boolean;
+  readonly privileged: boolean;
+  readonly state: 'opening' | 'asked' | 'running' | 'ended';
+}
+
+/** How many ids of a runner are known as taken after their end; an older one is an unknown one. */
+const TAKEN_KEPT = 200;
+
+interface Waiting {
+  readonly request: ExecutionRequest;
+  readonly expiry: Timer;
+}
+
+/** The executions of one claimed runner. */
+interface Ledger {
+  readonly book: RunnerBook;
+  readonly waiting: Map<ExecutionId, Waiting>;
+  readonly runs: Set<Run>;
+  readonly taken: Set<ExecutionId>;
+  readonly forget: () => void;
+}
+
+/**
+ * All executions: prepared, taken once, run, cleared away.
+ *
+ *   prepare ──▶ waiting ── take ──▶ taken ── run ──▶ Run (run.ts) ──▶ cleared
+ *                  └── expires, or its runner goes ──▶ unknown
+ *
+ * A prepared execution and one whose processes are still to be ended both take one of the runner's places. A runner
+ * that goes takes its prepared executions along at once, and each of its runs ends by itself.
+ */
+export class Executions implements ExecutionsApi, Lifecycle {
+  readonly #deps: ExecutionsDeps;
+  readonly #ledgers = new Map<RunnerId, Ledger>();
+  readonly #runs = new Set<Run>();
+  readonly #stop = new AbortController();
+  #state: LifecycleState = 'new';
+  #stopping: Promise<void> | undefined;
+
+  constructor(deps: ExecutionsDeps) {
+    this.#deps = deps;
+  }
+
+  get state(): LifecycleState {
+    return this.#state;
+  }
+
+  /** Executions that run, or whose rest is still being cleared away. */
+  get active(): number {
+    return this.#runs.size;
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- nothing to wait for, but a failure is a rejection
+  async start(): Promise<void> {
+    assertNew('executions', this.#state);
+    this.#state = 'running';
+  }
+
+  /** Hangs up every execution and resolves once all are cleared away. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#shutDown();
+    return this.#stopping;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  prepare(runner: ClaimedRunner, request: ExecutionRequest): ExecutionId {
+    this.#assertRunning();
+    throwIfAborted(runner.runnerSignal);
+    assertRunnable(request);
+    const { clock, config, randomness } = this.#deps;
+    const ledger = this.#ledgers.get(runner.id) ?? this.#openLedger(runner);
+    const { maxPerRunner, preparedTimeout } = config.execution;
+    if (ledger.waiting.size + ledger.runs.size >= maxPerRunner) {
+      throw new ServiceError(
+        'TOO_MANY_EXECUTIONS',
+        `runner ${runner.id} has ${maxPerRunner} executions prepared or running; wait until one ends`,
+        { details: { runnerId: runner.id, limit: maxPerRunner }, retryAfterSeconds: 1 },
+      );
+    }
+    const id = newExecutionId(randomness);
+    const expiry = clock.setTimer(preparedTimeout * 1000, () => void ledger.waiting.delete(id));
+    ledger.waiting.set(id, { request, expiry });
+    return id;
+  }
+
+  take(runner: ClaimedRunner, id: ExecutionId): PreparedExecution {
+    this.#assertRunning();
+    const ledger = this.#ledgers.get(runner.id);
+    if (ledger?.taken.has(id)) {
+      throw new ServiceError('EXECUTION_TAKEN', `execution ${id} has or had its socket`);
+    }
+    const waiting = ledger?.waiting.get(id);
+    if (!ledger || !waiting) {
+      throw new ServiceError(
+        'EXECUTION_NOT_FOUND',
+        `there is no execution ${id} prepared on runner ${runner.id}`,
+      );
+    }
+    ledger.taken.add(id);
+    const [oldest] = ledger.taken;
+    if (ledger.taken.size > TAKEN_KEPT && oldest !== undefined) ledger.taken.delete(oldest);
+    return { id, run: (sink) => this.#run(ledger, id, sink) };
+  }
+
+  /** The executions of one runner that run now. */
+  running(id: RunnerId): RunningInfo[] {
+    const runs = this.#ledgers.get(id)?.runs ?? [];
+    return [...runs].map(({ id, interactive, privileged, state }) => ({
+      id,
+      interactive,
+      privileged,
+      state,
+    }));
+  }
+
+  #assertRunning(): void {
+    if (this.#state !== 'running') {
+      throw new ServiceError('STOPPED', `executions are ${this.#state}, no command can be run`);
+    }
+  }
+
+  #openLedger(runner: ClaimedRunner): Ledger {
+    const drop = (): void => this.#drop(ledger);
+    const ledger: Ledger = {
+      book: new RunnerBook(this.#deps, runner),
+      waiting: new Map(),
+      runs: new Set(),
+      taken: new Set(),
+      forget: () => runner.runnerSignal.removeEventListener('abort', drop),
+    };
+    runner.runnerSignal.addEventListener('abort', drop, { once: true });
+    this.#ledgers.set(runner.id, ledger);
+    return ledger;
+  }
+
+  /** Forgets a runner; its runs go on to their end without it. */
+  #drop(ledger: Ledger): void {
+    ledger.forget();
+    for (const { expiry } of ledger.waiting.values()) expiry.cancel();
+    ledger.waiting.clear();
+    this.#ledgers.delete(ledger.book.runner.id);
+  }
+
+  #run(ledger: Ledger, id: ExecutionId, sink: ExecutionSink): RunningExecution {
+    const waiting = ledger.waiting.get(id);
+    if (!waiting || this.#state !== 'running') return failedRun(RUN_TWICE);
+    // Until here it may expire, so one that is taken and never run holds no place for ever.
+    waiting.expiry.cancel();
+    ledger.waiting.delete(id);
+    const { request } = waiting;
+    const { runner } = ledger.book;
+    const { nomad, clock, log, config, randomness, onUnfit } = this.#deps;
+    const folder = `/tmp/.serai-${randomness.uuid()}`;
+    const open = request.interactive ? openTerminalSession : openPipeSession;
+    const run = new Run(
+      {
+        nomad,
+        clock,
+        log: log.child({ runnerId: runner.id }),
+        command: commandRequest({
+          id,
+          token: newToken(randomness),
+          request,
+          config,
+          environment: runner.environment,
+          user: ledger.book.user,
+        }),
+        openSession: (signal) => open({ nomad, clock }, { runner, folder, signal }),
+        stopSignal: this.#stop.signal,
+        reportUnfit: (reason) => onUnfit?.(runner.environment, reason),
+      },
+      ledger.book,
+      request,
+      sink,
+    );
+    ledger.runs.add(run);
+    this.#runs.add(run);
+    void run.exit.then((exit) => {
+      // Of a command that ended by itself only the session is left to be closed, which is no reason to refuse the next.
+      if (exit.kind === 'exited') ledger.runs.delete(run);
+    });
+    void run.cleared.then(() => {
+      ledger.runs.delete(run);
+      this.#runs.delete(run);
+    });
+    return run;
+  }
+
+  async #shutDown(): Promise<void> {
+    this.#state = 'stopping';
+    const runs = [...this.#runs];
+    for (const run of runs) run.hangUp();
+    this.#stop.abort(new ServiceError('STOPPED', 'the service is being stopped'));
+    await Promise.all(runs.map((run) => run.cleared));
+    for (const ledger of [...this.#ledgers.values()]) this.#drop(ledger);
+    this.#state = 'stopped';
+  }
+}
+
+/** What an execution is that cannot be run. */
+function failedRun(message: string): RunningExecution {
+  return {
+    exit: Promise.resolve({ kind: 'failed', message }),
+    write: () => Promise.resolve(),
+    closeStdin: () => undefined,
+    resize: () => undefined,
+    hangUp: () => undefined,
+  };
+}

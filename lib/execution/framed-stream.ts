@@ -1,0 +1,64 @@
+import { endMarker, startMarker } from '../shell/frames.js';
+import { MarkerScanner } from './marker-scanner.js';
+
+/** What becomes of the parts of a framed stream. */
+export interface FrameHandlers {
+  /** Before the start marker: lines of ours, or noise. */
+  readonly preamble?: (bytes: Buffer) => void;
+  readonly started?: () => void;
+  readonly output: (bytes: Buffer) => void;
+  readonly ended: () => void;
+  /** After the end marker: a line of ours, or late output of a child in the background. */
+  readonly trailer?: (bytes: Buffer) => void;
+}
+
+/**
+ * One stream of a command: preamble, start marker, output, end marker, trailer.
+ *
+ * Whatever stands outside the two markers is not the command's: greetings of a shell, an echo of the terminal, late
+ * output of children.
+ */
+export class FramedStream {
+  readonly #handlers: FrameHandlers;
+  readonly #end: MarkerScanner;
+  #start: MarkerScanner | undefined;
+  #ended = false;
+
+  constructor(token: string, handlers: FrameHandlers) {
+    this.#handlers = handlers;
+    this.#start = new MarkerScanner(startMarker(token));
+    this.#end = new MarkerScanner(endMarker(token));
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  push(chunk: Buffer): void {
+    let rest: Buffer | undefined = chunk;
+    if (this.#start) {
+      const { before, after } = this.#start.push(chunk);
+      if (before.length > 0) this.#handlers.preamble?.(before);
+      if (!after) return;
+      this.#start = undefined;
+      this.#handlers.started?.();
+      rest = after;
+    }
+    if (!this.#ended) {
+      const { before, after } = this.#end.push(rest);
+      if (before.length > 0) this.#handlers.output(before);
+      if (!after) return;
+      this.#ended = true;
+      this.#handlers.ended();
+      rest = after;
+    }
+    if (rest.length > 0) this.#handlers.trailer?.(rest);
+  }
+
+  /** Gives out what was held back, once it is clear that no end marker comes. */
+  flush(): void {
+    if (this.#start || this.#ended) return;
+    const held = this.#end.flush();
+    if (held.length > 0) this.#handlers.output(held);
+  }
+}

@@ -1,0 +1,104 @@
+import type { ExecutionId } from '../base/ids.js';
+import type { Logger } from '../base/log.js';
+import type { ClaimedRunner } from '../runners/runner.js';
+import type { RunnerProcess, RunnerUser } from '../shell/frames.js';
+import type { KillDeps } from './kill.js';
+import { killTree } from './kill.js';
+
+/** Executions that ended by themselves and may have left a child alive, as far back as they are known. */
+const REMEMBERED = 100;
+
+/** What the book knows of an execution that holds a session in the runner. */
+export interface BookedRun {
+  readonly id: ExecutionId;
+  readonly root: RunnerProcess | undefined;
+}
+
+/**
+ * What goes on in one claimed runner: the executions that hold sessions there, who its user is, and whether processes
+ * are left that belong to nobody.
+ *
+ * The one hard rule: processes of nobody are ended only while no execution holds a session, and none opens one until
+ * that is done; a process that is just being started would look like one of them. Otherwise they make the runner
+ * *dirty*, and the last execution that lets go has them ended.
+ *
+ * A runner in which something cannot be ended is given up.
+ */
+export class RunnerBook {
+  readonly runner: ClaimedRunner;
+  /** Who unprivileged commands are; found out by the first one. */
+  user: RunnerUser | undefined;
+  readonly #deps: KillDeps;
+  readonly #log: Logger;
+  readonly #runs = new Set<BookedRun>();
+  readonly #ended: ExecutionId[] = [];
+  #dirty = false;
+  #sweeping: Promise<void> = Promise.resolve();
+
+  constructor(deps: KillDeps, runner: ClaimedRunner) {
+    this.#deps = deps;
+    this.runner = runner;
+    this.#log = deps.log.child({ runnerId: runner.id });
+  }
+
+  /** True while processes of nobody are known to live in the runner. */
+  get dirty(): boolean {
+    return this.#dirty;
+  }
+
+  /** Resolves once the run may open a session; from then on it counts. */
+  async enter(run: BookedRun): Promise<void> {
+    for (let seen; seen !== this.#sweeping;) {
+      seen = this.#sweeping;
+      await seen;
+    }
+    this.#runs.add(run);
+  }
+
+  /** The run ended by itself: what it left behind may live. */
+  endedByItself(id: ExecutionId): void {
+    this.#ended.push(id);
+    if (this.#ended.length > REMEMBERED) this.#ended.shift();
+  }
+
+  /** Ends everything that a run started. Never rejects. */
+  async end(run: BookedRun): Promise<void> {
+    const alone = this.#runs.size === 1 && this.#runs.has(run);
+    await this.#kill(run, alone);
+  }
+
+  /** The run holds no session any more. */
+  async leave(run: BookedRun): Promise<void> {
+    this.#runs.delete(run);
+    if (this.#runs.size === 0 && this.#dirty) await this.#kill(undefined, true);
+  }
+
+  async #kill(target: BookedRun | undefined, sweep: boolean): Promise<void> {
+    const work = this.#killAndJudge(target, sweep);
+    if (sweep) this.#sweeping = work;
+    await work;
+  }
+
+  async #killAndJudge(target: BookedRun | undefined, sweep: boolean): Promise<void> {
+    if (this.runner.runnerSignal.aborted) return;
+    const others = [...this.#runs].filter((run) => run !== target);
+    const ended = this.#ended.map((id) => ({ id, root: undefined }));
+    const outcome = await killTree(this.#deps, this.runner, {
+      target,
+      others: [...others.map(({ id, root }) => ({ id, root })), ...ended],
+      sweep,
+    });
+    switch (outcome.kind) {
+      case 'clean':
+        this.#dirty = !sweep && (this.#dirty || outcome.nobody > 0);
+        return;
+      case 'gone':
+        return;
+      case 'survivors':
+      case 'failed':
+        if (this.runner.runnerSignal.aborted) return;
+        this.#log.warn('processes could not be ended, the runner is given up', { outcome });
+        this.runner.abandon('not-killable');
+    }
+  }
+}

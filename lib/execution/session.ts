@@ -1,0 +1,60 @@
+import type { CommandRequest } from '../shell/request.js';
+import type { Refusal, RunnerProcess, RunnerUser } from '../shell/frames.js';
+import type { Nomad } from '../nomad/api.js';
+import type { ExecEnd } from '../nomad/model.js';
+import type { Clock } from '../base/clock.js';
+import type { ClaimedRunner } from '../runners/runner.js';
+
+/**
+ * One or more execs in a runner, open and ready to run a command: the protocol with the scripts of lib/shell, and
+ * nothing of limits, clients or leftovers (run.ts).
+ */
+export interface CommandSession {
+  /** The shell in the runner that starts the commands; undefined until it reported. */
+  readonly root: RunnerProcess | undefined;
+  /** Runs a command. Resolves once, and never rejects; no event comes afterwards. */
+  run(request: CommandRequest, events: CommandEvents): Promise<CommandEnd>;
+  /** Input for the command that runs. Resolves when there is room for more. */
+  write(chunk: Uint8Array): Promise<void>;
+  closeStdin(): void;
+  resize(columns: number, rows: number): void;
+  /** Stops and restarts reading what the command prints. */
+  pause(): void;
+  resume(): void;
+  /** Gives out bytes that are kept back because an end may begin with them; for a command that is being cut off. */
+  flush(): void;
+  /** Ends what the session has in the runner, then the sockets. Bounded; never rejects. */
+  close(): Promise<void>;
+  /** Drops the sockets at once; for a runner that is gone. */
+  destroy(): void;
+}
+
+export interface CommandEvents {
+  /** The command begins; comes before its output. */
+  started(): void;
+  output(stream: 'stdout' | 'stderr', bytes: Buffer): void;
+  /** Who unprivileged commands of this runner are, where the request left that open. */
+  user(user: RunnerUser): void;
+}
+
+export type CommandEnd =
+  | { readonly kind: 'exited'; readonly exitCode: number }
+  | { readonly kind: 'refused'; readonly refusal: Refusal }
+  /** An exec ended and nobody told how the command did. */
+  | { readonly kind: 'lost'; readonly exec: 'command' | 'control'; readonly end: ExecEnd };
+
+export interface SessionDeps {
+  readonly nomad: Pick<Nomad, 'openExec'>;
+  readonly clock: Clock;
+}
+
+export interface SessionOptions {
+  readonly runner: Pick<ClaimedRunner, 'allocationId' | 'task'>;
+  /** A path in the runner that nothing has yet. */
+  readonly folder: string;
+  /** Bounds the opening only. */
+  readonly signal: AbortSignal;
+}
+
+/** How long a session gets to end by itself. */
+export const CLOSE_MS = 1000;

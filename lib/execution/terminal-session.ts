@@ -1,0 +1,186 @@
+import type { ExecSession } from '../nomad/api.js';
+import type { ExecEnd } from '../nomad/model.js';
+import type { ControlLine, RunnerProcess } from '../shell/frames.js';
+import { parseControlLine } from '../shell/frames.js';
+import type { CommandRequest } from '../shell/request.js';
+import { formatRequest } from '../shell/request.js';
+import { feed, scriptReader } from '../shell/script.js';
+import { controlScript, terminalLoop } from '../shell/terminal.js';
+import { CommandOutcome } from './command-outcome.js';
+import { FramedStream } from './framed-stream.js';
+import { LineReader } from './line-reader.js';
+import type { CommandEnd, CommandEvents, CommandSession, SessionDeps, SessionOptions } from './session.js';
+import { CLOSE_MS } from './session.js';
+import { settlesWithin } from './within.js';
+
+/**
+ * Opens a session with a terminal (shell/terminal.ts): both execs at once, so that one wait is enough. Rejects as
+ * `openExec` does, with nothing left in the runner but a loop that gives up by itself when its folder does not come.
+ */
+export async function openTerminalSession(
+  deps: SessionDeps,
+  { runner, folder, signal }: SessionOptions,
+): Promise<CommandSession> {
+  const { allocationId, task } = runner;
+  const open = (command: readonly string[], tty: boolean): Promise<ExecSession> =>
+    deps.nomad.openExec({ allocationId, task, command, tty, signal });
+  const openControl = open(scriptReader(), false).then((control) => {
+    void control.write(feed(controlScript(folder)));
+    return control;
+  });
+  const [control, terminal] = await Promise.allSettled([openControl, open(terminalLoop(folder), true)]);
+  if (control.status === 'fulfilled' && terminal.status === 'fulfilled') {
+    return new TerminalSession(deps, control.value, terminal.value);
+  }
+  if (terminal.status === 'fulfilled') terminal.value.destroy();
+  if (control.status === 'fulfilled') await endExec(deps, control.value);
+  throw control.status === 'rejected' ? control.reason : (terminal as PromiseRejectedResult).reason;
+}
+
+/** Ends an exec by the end of its input; what does not take that is dropped. */
+async function endExec({ clock }: SessionDeps, exec: ExecSession): Promise<void> {
+  exec.resume();
+  exec.closeStdin();
+  await settlesWithin(clock, CLOSE_MS, exec.end);
+  exec.destroy();
+}
+
+/** The byte that ends input on a terminal. */
+const END_OF_INPUT = Buffer.from([4]);
+
+interface Current {
+  readonly request: CommandRequest;
+  readonly events: CommandEvents;
+  readonly outcome: CommandOutcome;
+  readonly stdout: FramedStream;
+  readonly stderr: FramedStream;
+}
+
+class TerminalSession implements CommandSession {
+  readonly #deps: SessionDeps;
+  readonly #control: ExecSession;
+  readonly #terminal: ExecSession;
+  #root: RunnerProcess | undefined;
+  #current: Current | undefined;
+  /** How a command that is not here yet will have ended: no folder, or an exec that is gone. */
+  #early: CommandEnd | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(deps: SessionDeps, control: ExecSession, terminal: ExecSession) {
+    this.#deps = deps;
+    this.#control = control;
+    this.#terminal = terminal;
+    const lines = new LineReader((line) => this.#controlLine(parseControlLine(line)));
+    control.onOutput((name, chunk) => {
+      if (name === 'stdout') lines.push(chunk);
+      else this.#output('stderr', chunk);
+    });
+    terminal.onOutput((_name, chunk) => this.#output('stdout', chunk));
+    void control.end.then((end) => this.#execEnded('control', end));
+    void terminal.end.then((end) => this.#execEnded('command', end));
+  }
+
+  get root(): RunnerProcess | undefined {
+    return this.#root;
+  }
+
+  run(request: CommandRequest, events: CommandEvents): Promise<CommandEnd> {
+    const stream = (name: 'stdout' | 'stderr'): FramedStream =>
+      new FramedStream(request.token, {
+        started: () => events.started(),
+        output: (bytes) => events.output(name, bytes),
+        ended: () => undefined,
+      });
+    const [stdout, stderr] = [stream('stdout'), stream('stderr')];
+    const outcome = new CommandOutcome(this.#deps.clock, request.splitStderr ? [stdout, stderr] : [stdout]);
+    this.#current = { request, events, outcome, stdout, stderr };
+    if (this.#early) outcome.settle(this.#early);
+    else void this.#control.write(formatRequest(request));
+    return outcome.end;
+  }
+
+  write(chunk: Uint8Array): Promise<void> {
+    return this.#terminal.write(chunk);
+  }
+
+  closeStdin(): void {
+    void this.#terminal.write(END_OF_INPUT);
+  }
+
+  resize(columns: number, rows: number): void {
+    this.#terminal.resize(columns, rows);
+  }
+
+  pause(): void {
+    this.#current?.outcome.pause();
+    this.#terminal.pause();
+    this.#control.pause();
+  }
+
+  resume(): void {
+    this.#control.resume();
+    this.#terminal.resume();
+    this.#current?.outcome.resume();
+  }
+
+  flush(): void {
+    this.#current?.stdout.flush();
+    this.#current?.stderr.flush();
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  destroy(): void {
+    this.#control.destroy();
+    this.#terminal.destroy();
+  }
+
+  async #close(): Promise<void> {
+    this.#terminal.resume();
+    await endExec(this.#deps, this.#control);
+    this.#terminal.destroy();
+  }
+
+  #output(name: 'stdout' | 'stderr', chunk: Buffer): void {
+    const current = this.#current;
+    if (!current || current.outcome.settled) return;
+    current[name].push(chunk);
+    current.outcome.progress();
+  }
+
+  #controlLine(line: ControlLine | undefined): void {
+    if (line?.kind === 'ready') this.#root = line.process;
+    if (!line || line.kind === 'ready') return;
+    const current = this.#current;
+    if (!current) {
+      if (line.kind === 'refused') this.#early ??= line;
+      return;
+    }
+    if (line.token !== current.request.token && line.token !== '-') return;
+    switch (line.kind) {
+      case 'user':
+        current.events.user(line.user);
+        return;
+      case 'started':
+        current.events.started();
+        return;
+      case 'exited':
+        current.outcome.exited(line.exitCode);
+        return;
+      case 'refused':
+        current.outcome.settle(line);
+    }
+  }
+
+  #execEnded(exec: 'command' | 'control', end: ExecEnd): void {
+    const lost = { kind: 'lost', exec, end } as const;
+    this.#early ??= lost;
+    const current = this.#current;
+    if (!current || current.outcome.settled || current.outcome.cutOff()) return;
+    this.flush();
+    current.outcome.settle(lost);
+  }
+}

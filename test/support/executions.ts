@@ -1,0 +1,84 @@
+import type { Clock } from '../../lib/base/clock.js';
+import { systemClock } from '../../lib/base/clock.js';
+import { systemRandomness } from '../../lib/base/ids.js';
+import { silentLogger } from '../../lib/base/log.js';
+import type { ExecutionConfig } from '../../lib/config/config.js';
+import type { ExecutionRequest, Exit, RunningExecution } from '../../lib/execution/api.js';
+import { Executions } from '../../lib/execution/executions.js';
+import type { ExecutionsDeps } from '../../lib/execution/executions.js';
+import type { ClaimedRunner } from '../../lib/runners/runner.js';
+import { RecordingSink } from './recording-sink.js';
+
+export const EXECUTION_CONFIG: ExecutionConfig = {
+  environment: { CODEOCEAN: 'true' },
+  interactiveStderr: true,
+  maxPerRunner: 4,
+  preparedTimeout: 60,
+};
+
+export function executionRequest(
+  command: string,
+  overrides: Partial<ExecutionRequest> = {},
+): ExecutionRequest {
+  return {
+    command,
+    privileged: false,
+    environment: {},
+    timeLimitSeconds: 0,
+    interactive: true,
+    workingDirectory: undefined,
+    ...overrides,
+  };
+}
+
+export interface ExecutionsOptions extends Pick<ExecutionsDeps, 'nomad'> {
+  readonly clock?: Clock;
+  readonly execution?: Partial<ExecutionConfig>;
+  readonly user?: string;
+  readonly onUnfit?: NonNullable<ExecutionsDeps['onUnfit']>;
+}
+
+export async function startExecutions(options: ExecutionsOptions): Promise<Executions> {
+  const executions = new Executions({
+    nomad: options.nomad,
+    clock: options.clock ?? systemClock,
+    randomness: systemRandomness,
+    log: silentLogger,
+    config: {
+      execution: { ...EXECUTION_CONFIG, ...options.execution },
+      runner: { user: options.user ?? 'user' },
+    },
+    ...(options.onUnfit && { onUnfit: options.onUnfit }),
+  });
+  await executions.start();
+  return executions;
+}
+
+export interface Begun {
+  readonly id: string;
+  readonly sink: RecordingSink;
+  readonly run: RunningExecution;
+}
+
+export function begin(executions: Executions, runner: ClaimedRunner, request: ExecutionRequest): Begun {
+  const id = executions.prepare(runner, request);
+  const sink = new RecordingSink();
+  return { id, sink, run: executions.take(runner, id).run(sink) };
+}
+
+export interface Finished {
+  readonly id: string;
+  readonly exit: Exit;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export async function execute(
+  executions: Executions,
+  runner: ClaimedRunner,
+  request: ExecutionRequest,
+): Promise<Finished> {
+  const { id, sink, run } = begin(executions, runner, request);
+  const exit = await run.exit;
+  return { id, exit, stdout: sink.stdout, stderr: sink.stderr };
+}
