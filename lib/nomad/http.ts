@@ -45,7 +45,6 @@ export class Http {
   #agents: Promise<{ http: http.Agent; https: https.Agent }> | undefined;
   readonly #axios: AxiosInstance = axios.create({
     proxy: false,
-    maxRedirects: 0,
     decompress: false,
     validateStatus: () => true,
     transformResponse: (data: unknown) => data,
@@ -165,6 +164,7 @@ export class Http {
       responseType,
       maxContentLength: responseType === 'stream' ? -1 : MAX_ANSWER_BYTES,
       signal,
+      // Node's own: it follows no redirect, and tells of the request.
       transport: {
         request(options: RequestOptions, onResponse: (response: http.IncomingMessage) => void) {
           const request = (secure ? https : http).request(options, onResponse);

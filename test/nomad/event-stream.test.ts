@@ -224,6 +224,14 @@ describe('NomadClient.events', () => {
       expect(clock.armed).to.equal(0);
     });
 
+    it('comes at once, and quietly, where the caller had left before', async () => {
+      stop();
+      const subscription = subscribe();
+      expect(await new Reader(subscription).end).to.equal(undefined);
+      expect(await subscription.opened.catch((error: unknown) => error)).to.include({ code: 'STOPPED' });
+      expect(nomad.requests).to.deep.equal([]);
+    });
+
     it('closes the request when the consumer breaks off', async () => {
       const subscription = subscribe();
       const stream = await nomad.nextStream();

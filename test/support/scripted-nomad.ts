@@ -131,6 +131,7 @@ export class ScriptedNomad implements AsyncDisposable {
     this.#server = tls
       ? https.createServer({ ...tls, requestCert: tls.ca !== undefined, rejectUnauthorized: true })
       : http.createServer();
+    this.#server.keepAliveTimeout = 0; // like Nomad, which never closes an idle connection
     this.#server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
