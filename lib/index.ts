@@ -1,0 +1,10 @@
+export { ServiceError } from './base/errors.js';
+export type { ErrorCode } from './base/errors.js';
+export { createLogger } from './base/log.js';
+export type { Logger } from './base/log.js';
+export type { Config } from './config/config.js';
+export { loadConfig } from './config/load.js';
+export type { ConfigSources, LoadedConfig } from './config/load.js';
+export { packageVersion } from './config/version.js';
+export { createService } from './service.js';
+export type { Service, ServiceDeps } from './service.js';

@@ -1,0 +1,208 @@
+/**
+ * The composition root: builds every part by hand, starts them in order, stops them in reverse.
+ *
+ *   NomadClient ◀─ EnvironmentStore ◀─ RunnerManager ◀─ Executions ◀─ ApiServer
+ *
+ * The API listens first and says NOT_READY until Nomad was read once, so a service whose Nomad is down is there, and
+ * says why. Stopping takes new work off first, lets what runs go on for the grace time, and ends the rest from the top
+ * down. Runners stay in Nomad: the next start finds them.
+ */
+import { Backoff } from './base/backoff.js';
+import type { Clock } from './base/clock.js';
+import { systemClock } from './base/clock.js';
+import { hasCode, messageOf, ServiceError } from './base/errors.js';
+import type { Randomness } from './base/ids.js';
+import { systemRandomness } from './base/ids.js';
+import type { Lifecycle, LifecycleState } from './base/lifecycle.js';
+import { assertNew } from './base/lifecycle.js';
+import type { Logger } from './base/log.js';
+import { ApiServer } from './api/server.js';
+import type { Config } from './config/config.js';
+import { packageVersion } from './config/version.js';
+import type { BaseJob } from './environments/base-job.js';
+import { loadBaseJob, packagedBaseJob } from './environments/base-job.js';
+import { EnvironmentStore } from './environments/store.js';
+import { Executions } from './execution/executions.js';
+import { NomadClient } from './nomad/client.js';
+import { RunnerManager } from './runners/manager.js';
+
+export interface ServiceDeps {
+  readonly log: Logger;
+  readonly clock?: Clock;
+  readonly randomness?: Randomness;
+}
+
+/** How long each layer below the API may take to stop; what is not over then is left to the end of the process. */
+const LAYER_STOP_MS = 10_000;
+const RETRY_MIN_MS = 1_000;
+const RETRY_MAX_MS = 30_000;
+
+/** Builds a service; nothing is opened before `start`. Throws INVALID_CONFIG for what only the parts can judge. */
+export function createService(config: Config, deps: ServiceDeps): Service {
+  return new Service(config, deps);
+}
+
+export class Service implements Lifecycle {
+  readonly #config: Config;
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #nomad: NomadClient;
+  readonly #runners: RunnerManager;
+  readonly #executions: Executions;
+  readonly #api: ApiServer;
+  readonly #abort = new AbortController();
+  readonly #retry: Backoff;
+  #base: BaseJob | undefined;
+  #loading: Promise<void> = Promise.resolve();
+  #state: LifecycleState = 'new';
+  #stopping: Promise<void> | undefined;
+
+  constructor(config: Config, { log, clock = systemClock, randomness = systemRandomness }: ServiceDeps) {
+    const shared = { clock, randomness, log };
+    this.#config = config;
+    this.#log = log;
+    this.#clock = clock;
+    this.#retry = new Backoff({
+      minMs: RETRY_MIN_MS,
+      maxMs: RETRY_MAX_MS,
+      random: () => randomness.random(),
+    });
+    this.#nomad = new NomadClient(config.nomad, shared);
+    const baseJob = (): BaseJob => this.#baseJob();
+    const environments = new EnvironmentStore({
+      jobs: this.#nomad.jobs,
+      networkMode: config.nomad.network.mode,
+      // Asked for at each new template: a base job in HCL is there only once Nomad has parsed it.
+      get base() {
+        return baseJob();
+      },
+    });
+    this.#runners = new RunnerManager({
+      ...shared,
+      nomad: this.#nomad,
+      environments,
+      pool: config.pool,
+      runners: config.runners,
+    });
+    this.#executions = new Executions({ ...shared, nomad: this.#nomad, config });
+    this.#api = new ApiServer({
+      ...shared,
+      config,
+      runners: this.#runners,
+      executions: this.#executions,
+      version: packageVersion(),
+      graceMs: config.shutdown.graceSeconds * 1000,
+    });
+  }
+
+  get state(): LifecycleState {
+    return this.#state;
+  }
+
+  /** Where clients of this machine reach the API, once it was started. */
+  get url(): string {
+    return this.#api.url;
+  }
+
+  /** True once Nomad was read, so that requests are served. */
+  get ready(): boolean {
+    return this.#runners.ready;
+  }
+
+  /**
+   * Resolves once the API listens; Nomad may be down. Rejects with INVALID_CONFIG where the address cannot be listened
+   * on or the base job is not one, and is stopped then.
+   */
+  async start(): Promise<void> {
+    assertNew('a service', this.#state);
+    this.#state = 'running';
+    try {
+      await this.#api.start();
+      await this.#executions.start();
+      await this.#runners.start();
+      await this.#loadBase();
+    } catch (error) {
+      await this.destroy();
+      throw error;
+    }
+  }
+
+  /** Drains for up to `shutdown.graceSeconds`, then ends what is left. Never rejects. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#shutDown();
+    return this.#stopping;
+  }
+
+  /** Cuts what runs; also a stop that drains already. */
+  destroy(): Promise<void> {
+    void this.#api.destroy();
+    return this.stop();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  async #shutDown(): Promise<void> {
+    this.#state = 'stopping';
+    this.#abort.abort(new ServiceError('STOPPED', 'the service is stopping'));
+    await this.#api.stop();
+    await this.#stopLayer('executions', this.#executions);
+    await this.#stopLayer('runners', this.#runners);
+    await this.#stopLayer('nomad', this.#nomad);
+    await this.#loading;
+    this.#state = 'stopped';
+  }
+
+  async #stopLayer(layer: string, part: { stop(): Promise<void> }): Promise<void> {
+    const waiting = new AbortController();
+    const late = this.#clock.sleep(LAYER_STOP_MS, waiting.signal).then(() => 'late' as const);
+    try {
+      const outcome = await Promise.race([part.stop(), late]);
+      if (outcome === 'late') this.#log.error('a part of the service did not stop in time', { layer });
+    } catch (error) {
+      this.#log.error('a part of the service failed to stop', { layer, error });
+    } finally {
+      waiting.abort();
+    }
+  }
+
+  /** Reads the base job. One in HCL needs Nomad; where that does not answer, it is tried on in the background. */
+  async #loadBase(): Promise<void> {
+    const file = this.#config.templates.job ?? packagedBaseJob;
+    const { signal } = this.#abort;
+    try {
+      this.#base = await loadBaseJob(file, this.#nomad.jobs, signal);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (hasCode(error, 'INVALID_CONFIG')) throw error;
+      if (hasCode(error, 'NOMAD_REJECTED')) {
+        throw new ServiceError('INVALID_CONFIG', `the base job ${file}: ${messageOf(error)}`, {
+          cause: error,
+        });
+      }
+      this.#log.warn('Nomad cannot parse the base job yet, trying again until it can', { file, error });
+      this.#loading = this.#loadBaseLater(file, signal);
+    }
+  }
+
+  async #loadBaseLater(file: string, signal: AbortSignal): Promise<void> {
+    while (this.#base === undefined) {
+      await this.#clock.sleep(this.#retry.nextMs(), signal);
+      if (signal.aborted) return;
+      try {
+        this.#base = await loadBaseJob(file, this.#nomad.jobs, signal);
+        this.#log.info('the base job is parsed', { file });
+      } catch (error) {
+        if (!signal.aborted) this.#log.debug('the base job is still not parsed', { file, error });
+      }
+    }
+  }
+
+  #baseJob(): BaseJob {
+    if (this.#base) return this.#base;
+    throw new ServiceError('NOT_READY', 'the base job for new environments is not parsed yet', {
+      retryAfterSeconds: 5,
+    });
+  }
+}

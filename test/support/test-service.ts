@@ -1,0 +1,135 @@
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { DevAgent } from '../../lib/dev-agent/agent.js';
+import { loadConfig } from '../../lib/config/load.js';
+import type { ClaimAnswer, EnvironmentStatistics } from '../../lib/protocol/http.js';
+import type { Service } from '../../lib/service.js';
+import { createService } from '../../lib/service.js';
+import { RecordingLogger } from './test-api.js';
+import { eventually } from './waiting.js';
+import { SocketClient } from './websocket-client.js';
+
+export const SHELL = {
+  image: 'none',
+  prewarmingPoolSize: 2,
+  cpuLimit: 20,
+  memoryLimit: 64,
+  networkAccess: false,
+  exposedPorts: null,
+};
+
+/** A client of a service, in this process or another. */
+export class ServiceClient {
+  readonly base: string;
+
+  constructor(url: string) {
+    this.base = `${url}/api/v1`;
+  }
+
+  send(method: string, path: string, body?: unknown): Promise<Response> {
+    return fetch(this.base + path, {
+      method,
+      headers: { connection: 'close', 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+
+  /** Registers environment 0 and waits for its pool. */
+  async openPool(size: number): Promise<void> {
+    const { status } = await this.send('PUT', '/execution-environments/0', {
+      ...SHELL,
+      prewarmingPoolSize: size,
+    });
+    if (status !== 201 && status !== 204) throw new Error(`the environment was answered with ${status}`);
+    await this.untilIdle(size);
+  }
+
+  async statistics(): Promise<EnvironmentStatistics | undefined> {
+    const response = await this.send('GET', '/statistics/execution-environments');
+    if (!response.ok) return undefined;
+    return ((await response.json()) as Record<string, EnvironmentStatistics>)['0'];
+  }
+
+  async untilIdle(count: number): Promise<void> {
+    await eventually(
+      `${count} idle runners`,
+      async () => (await this.statistics())?.idleRunners === count,
+      30_000,
+    );
+  }
+
+  async claim(): Promise<string> {
+    const response = await this.send('POST', '/runners', { executionEnvironmentId: 0, inactivityTimeout: 0 });
+    if (!response.ok) throw new Error(`the claim was answered with ${response.status}`);
+    return ((await response.json()) as ClaimAnswer).runnerId;
+  }
+
+  /** Opens the socket of a command. */
+  async open(runnerId: string, command: string): Promise<SocketClient> {
+    const response = await this.send('POST', `/runners/${runnerId}/execute`, { command, timeLimit: 60 });
+    if (!response.ok)
+      throw new Error(`execute was answered with ${response.status}: ${await response.text()}`);
+    return SocketClient.open(((await response.json()) as { websocketUrl: string }).websocketUrl);
+  }
+
+  /** Runs a command to its end and resolves with its last message. */
+  async run(runnerId: string, command: string): Promise<SocketClient> {
+    const client = await this.open(runnerId, command);
+    await client.closed();
+    return client;
+  }
+}
+
+/** The service on an embedded agent, both in this process. */
+export class TestService implements AsyncDisposable {
+  readonly agent: DevAgent;
+  readonly service: Service;
+  readonly log: RecordingLogger;
+
+  private constructor(agent: DevAgent, service: Service, log: RecordingLogger) {
+    this.agent = agent;
+    this.service = service;
+    this.log = log;
+  }
+
+  static async open(settings: Readonly<Record<string, string>> = {}): Promise<TestService> {
+    const agent = new DevAgent({ driver: 'process' });
+    await agent.start();
+    const log = new RecordingLogger();
+    const service = createService(configFor(agent.address, settings), { log });
+    await service.start();
+    const opened = new TestService(agent, service, log);
+    await eventually('the service to have read Nomad', () => service.ready);
+    return opened;
+  }
+
+  get client(): ServiceClient {
+    return new ServiceClient(this.service.url);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.service.destroy();
+    await this.agent.stop();
+  }
+}
+
+export function configFor(nomadAddress: string, settings: Readonly<Record<string, string>> = {}) {
+  const env = {
+    NOMAD_ADDR: nomadAddress,
+    SERAI_SERVER_PORT: '0',
+    SERAI_SHUTDOWN_GRACE_SECONDS: '0',
+    ...settings,
+  };
+  return loadConfig({ env, cwd: '/' }).config;
+}
+
+/** A port of the loopback address that nobody has now. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (typeof address !== 'object' || address === null) throw new Error('no port');
+  return address.port;
+}
