@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { cpus, hostname, tmpdir, totalmem } from 'node:os';
 import path from 'node:path';
 import type { Clock } from '../base/clock.js';
@@ -14,6 +14,11 @@ import { Cluster } from './cluster.js';
 import type { TaskDriver } from './driver.js';
 import type { DriverName } from './drivers.js';
 import { createDriver } from './drivers.js';
+import type { AllocationRunner } from './client/allocation-runner.js';
+import type { FaultTargets } from './faults.js';
+import { Faults } from './faults.js';
+import type { Guardian } from './guardian.js';
+import { guardFolder } from './guardian.js';
 import { createApp } from './http/app.js';
 import { EventStreams } from './http/event-stream.js';
 import { ExecServer } from './http/exec-server.js';
@@ -60,36 +65,48 @@ const MHZ_PER_CORE = 2_500;
 const KNOWN_DRIVERS = new Set(['docker', 'exec', 'raw_exec']);
 
 export class DevAgent implements Lifecycle {
+  /** Misbehaviour on request. */
+  readonly faults: Faults;
   readonly #options: DevAgentOptions;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #driver: TaskDriver;
+  readonly #timestamps: Timestamps;
   readonly #streams: EventStreams;
   readonly #execs: ExecServer;
   readonly #listener: Listener;
   #state: LifecycleState = 'new';
   #cluster: Cluster | undefined;
+  /** Where allocations have their folders; none for tasks that are only simulated. */
   #folder = '';
+  #guardian: Guardian | undefined;
   #stopping: Promise<void> | undefined;
 
   constructor(options: DevAgentOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#log = options.log ?? silentLogger;
-    this.#driver = typeof options.driver === 'string' ? createDriver(options.driver) : options.driver;
+    this.#driver =
+      typeof options.driver === 'string'
+        ? createDriver(options.driver, { clock: this.#clock, log: this.#log })
+        : options.driver;
     this.#streams = new EventStreams(this.#clock);
+    this.#timestamps = new Timestamps(this.#clock);
     const cluster = (): Cluster => this.#running;
-    this.#execs = new ExecServer({ cluster, clock: this.#clock, delayMs: options.execDelayMs ?? 0 });
+    const faults = (): Faults => this.faults;
+    this.#execs = new ExecServer({ cluster, faults, clock: this.#clock, delayMs: options.execDelayMs ?? 0 });
     const app = createApp({
       cluster,
       log: this.#log,
       streams: this.#streams,
+      faults,
       self: () => ({ driver: this.#driver.name, isolates: this.#driver.name === 'sandbox' }),
     });
     this.#listener = new Listener({
       app,
-      onUpgrade: (request, socket, head) => this.#execs.upgrade(request, socket, head),
+      onUpgrade: (request, socket, head) => void this.#execs.upgrade(request, socket, head),
     });
+    this.faults = new Faults({ clock: this.#clock, log: this.#log, targets: this.#faultTargets() });
   }
 
   get state(): LifecycleState {
@@ -101,6 +118,16 @@ export class DevAgent implements Lifecycle {
     return `http://127.0.0.1:${this.#listener.port}`;
   }
 
+  /** Event streams that are open. */
+  get openStreams(): number {
+    return this.#streams.size;
+  }
+
+  /** The name of the one node. */
+  get nodeName(): string {
+    return hostname();
+  }
+
   get driverName(): TaskDriver['name'] {
     return this.#driver.name;
   }
@@ -110,7 +137,7 @@ export class DevAgent implements Lifecycle {
     assertNew('an agent', this.#state);
     try {
       await this.#driver.check();
-      this.#folder = await mkdtemp(path.join(tmpdir(), 'serai-agent-state-'));
+      if (this.#driver.name !== 'simulated') await this.#makeFolder();
       this.#cluster = this.#createCluster();
       await this.#listener.open(this.#options.port ?? 0);
       this.#state = 'running';
@@ -130,8 +157,16 @@ export class DevAgent implements Lifecycle {
     return this.stop();
   }
 
+  async #makeFolder(): Promise<void> {
+    this.#folder = await mkdtemp(path.join(tmpdir(), 'serai-agent-'));
+    this.#guardian = guardFolder(this.#folder);
+    // A task may run as another user, who has to reach its own folder in this one.
+    await chmod(this.#folder, 0o711);
+  }
+
   async #shutDown(): Promise<void> {
     this.#state = 'stopping';
+    await this.faults.stop();
     await this.#listener.close();
     await this.#cluster?.stop();
     await this.#driver.stop();
@@ -140,6 +175,7 @@ export class DevAgent implements Lifecycle {
         this.#log.warn('cannot remove the state folder', { folder: this.#folder, error });
       });
     }
+    await this.#guardian?.stop();
     this.#state = 'stopped';
   }
 
@@ -148,24 +184,50 @@ export class DevAgent implements Lifecycle {
     return this.#cluster;
   }
 
+  #faultTargets(): FaultTargets {
+    const runner = (allocationId: string): AllocationRunner | undefined =>
+      this.#running.client.runner(allocationId);
+    return {
+      cutStreams: () => this.#streams.cut(),
+      loseEvents: (count) => this.#running.store.events.loseNext(count),
+      dropExecs: (allocationId) => this.#execs.drop(allocationId),
+      restartTask: async (allocationId, task) => (await runner(allocationId)?.restart(task)) ?? false,
+      killTask: async (allocationId, task, options) =>
+        (await runner(allocationId)?.die(task, options)) ?? false,
+      closeListener: () => this.#listener.close(),
+      openListener: () => this.#listener.open(this.#listener.port),
+      wipe: () => this.#wipe(),
+    };
+  }
+
+  async #wipe(): Promise<void> {
+    const old = this.#running;
+    this.#cluster = this.#createCluster();
+    this.#streams.cut();
+    this.#execs.drop();
+    await old.stop();
+  }
+
   #createCluster(): Cluster {
     const { acceptAnyDriver = true, capacity, startDelayMs = 0, maxStarts = NO_BOUND } = this.#options;
     const isSimulated = this.#driver.name === 'simulated';
     return new Cluster({
       clock: this.#clock,
-      timestamps: new Timestamps(this.#clock),
+      timestamps: this.#timestamps,
       randomness: this.#options.randomness ?? systemRandomness,
       driver: this.#driver,
       starts: new Slots(maxStarts),
       startDelayMs,
       stateFolder: this.#folder,
       makeFolder: async (folder) => {
-        if (!isSimulated) await mkdir(folder, { recursive: true });
+        if (isSimulated) return;
+        await mkdir(folder, { recursive: true });
+        await chmod(folder, 0o777);
       },
       showsHostPaths: this.#driver.name === 'process',
       capacity: capacity ?? (isSimulated ? { cpuMhz: NO_BOUND, memoryMb: NO_BOUND } : machineCapacity()),
       acceptsDriver: (name) => acceptAnyDriver || KNOWN_DRIVERS.has(name),
-      nodeName: hostname(),
+      nodeName: this.nodeName,
       namespaces: this.#options.namespaces ?? ['default'],
     });
   }

@@ -1,25 +1,7 @@
 import { expect } from 'chai';
-import { readdirSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { eventually } from '../support/waiting.js';
+import { agentFolders, processesWith } from './support/processes.js';
 import { RawAgent, sleeper } from './support/raw-agent.js';
-
-/** Processes whose command line holds `text`. */
-export function processesWith(text: string): string[] {
-  return readdirSync('/proc').filter((name) => {
-    if (!/^\d+$/.test(name) || Number(name) === process.pid) return false;
-    try {
-      const state = readFileSync(`/proc/${name}/stat`, 'utf8');
-      return !/\) Z /.test(state) && readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(text);
-    } catch {
-      return false; // it ended while we looked
-    }
-  });
-}
-
-function agentFolders(): string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith('serai-agent-'));
-}
 
 describe('life of the embedded agent', () => {
   it('leaves nothing behind: processes, folders, sockets', async () => {

@@ -6,7 +6,9 @@ import type { AgentInfoDeps } from './agent-info.js';
 import { addAgentRoutes } from './agent-info.js';
 import { addAllocationRoutes } from './allocations.js';
 import { assertRegion } from './answers.js';
+import type { Faults } from '../faults.js';
 import type { EventStreams } from './event-stream.js';
+import { addFaultRoutes, FAULTS_PREFIX } from './fault-routes.js';
 import { addJobRoutes } from './jobs.js';
 import { addNodeRoutes } from './nodes.js';
 import { addVariableRoutes } from './variables.js';
@@ -14,6 +16,7 @@ import { addVariableRoutes } from './variables.js';
 export interface AppDeps extends AgentInfoDeps {
   readonly log: Logger;
   readonly streams: EventStreams;
+  readonly faults: () => Faults;
 }
 
 const MAX_BODY = '32mb';
@@ -28,12 +31,19 @@ export function createApp(deps: AppDeps): Express {
     assertRegion(request);
     next();
   });
+  app.use(async (request, response, next) => {
+    const { path } = request;
+    const instead = path.startsWith(FAULTS_PREFIX) ? undefined : await deps.faults().meet(path);
+    if (instead) response.status(instead.status).set('Content-Type', 'text/plain').end(instead.text);
+    else next();
+  });
   const router = express.Router({ caseSensitive: true });
   addJobRoutes(router, deps);
   addAllocationRoutes(router, deps);
   addNodeRoutes(router, deps);
   addVariableRoutes(router, deps);
   addAgentRoutes(router, deps);
+  addFaultRoutes(router, deps.faults);
   deps.streams.addRoutes(router, deps);
   app.use(router);
   app.use((_request, response) => {

@@ -1,12 +1,15 @@
 import type { IncomingMessage } from 'node:http';
+import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
 import { HttpFailure } from '../failure.js';
+import type { Faults } from '../faults.js';
 import type { ExecRequest, ExecSocketDeps } from './exec-socket.js';
 import { ExecSocket } from './exec-socket.js';
 
 export interface ExecServerDeps extends Omit<ExecSocketDeps, 'cluster'> {
   readonly cluster: () => ExecSocketDeps['cluster'];
+  readonly faults: () => Faults;
 }
 
 const EXEC_PATH = /^\/v1\/client\/allocation\/([^/]+)\/exec$/;
@@ -21,18 +24,18 @@ export class ExecServer {
     this.#deps = deps;
   }
 
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => undefined); // the peer went away in the middle; it closes
     let wanted: ExecRequest;
     try {
+      const instead = await this.#deps.faults().meet(new URL(request.url ?? '/', 'http://agent').pathname);
+      if (instead) throw new HttpFailure(instead.status, instead.text);
       wanted = parseRequest(request);
     } catch (error) {
       const { status, message } = error instanceof HttpFailure ? error : new HttpFailure(500, String(error));
-      const reason = status === 404 ? 'Not Found' : 'Internal Server Error';
+      const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'Refused'}`;
       const length = Buffer.byteLength(message);
-      socket.end(
-        `HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n${message}`,
-      );
+      socket.end(`${head}\r\nConnection: close\r\nContent-Length: ${length}\r\n\r\n${message}`);
       return;
     }
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {

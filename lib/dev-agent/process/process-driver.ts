@@ -1,16 +1,18 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import type { Randomness } from '../../base/ids.js';
 import { systemRandomness } from '../../base/ids.js';
 import type { TaskDriver, TaskHandle, TaskOptions } from '../driver.js';
 import { TaskStartError } from '../driver.js';
 import { messageOf } from '../../base/errors.js';
-import { Guardian } from './guardian.js';
 import { findExecutable } from './launch.js';
 import { MARK_VARIABLE, ProcessTable } from './process-table.js';
 import { ProcessTask } from './process-task.js';
 import { checkPty } from './pty.js';
+import { TaskGuardian } from './task-guardian.js';
+
+/** A command may run as another user than the agent, and has to write into its task's folder. */
+const ANYBODY = 0o777;
 
 /**
  * Tasks as ordinary processes of this machine, with a folder of their own as working directory and home.
@@ -27,8 +29,7 @@ export class ProcessDriver implements TaskDriver {
   readonly #id: string;
   readonly #table = new ProcessTable();
   readonly #tasks = new Set<ProcessTask>();
-  #folder: Promise<string> | undefined;
-  #guardian: Guardian | undefined;
+  #guardian: TaskGuardian | undefined;
   #count = 0;
   #stopping: Promise<void> | undefined;
 
@@ -46,13 +47,13 @@ export class ProcessDriver implements TaskDriver {
 
   async startTask(options: TaskOptions): Promise<TaskHandle> {
     if (this.#stopping) throw new TaskStartError('the driver is stopped');
-    this.#folder ??= mkdtemp(path.join(tmpdir(), 'serai-agent-'));
-    const base = await this.#folder;
-    this.#guardian ??= new Guardian({ mark: this.#id, folder: base });
+    this.#guardian ??= new TaskGuardian(this.#id);
     this.#count += 1;
-    const folder = path.join(base, options.allocationId, options.taskName);
+    // Beside the allocation's folder, and empty at every start: what a task wrote goes with it.
+    const folder = path.join(path.dirname(options.allocFolder), `task-${options.taskName}`);
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { recursive: true });
+    await chmod(folder, ANYBODY);
     const mark = `${this.#id}.${this.#count}`;
     const environment = this.#environment(options, folder, mark);
     const [file = ''] = options.command;
@@ -80,14 +81,13 @@ export class ProcessDriver implements TaskDriver {
   async #forget(task: ProcessTask, folder: string): Promise<void> {
     await task.kill();
     this.#tasks.delete(task);
-    // What cannot be removed now goes with the base folder.
+    // What cannot be removed now goes with the allocation's folder.
     await rm(folder, { recursive: true, force: true }).catch(() => undefined);
   }
 
   async #shutDown(): Promise<void> {
     await Promise.all([...this.#tasks].map((task) => task.kill()));
     await this.#guardian?.stop();
-    if (this.#folder) await rm(await this.#folder, { recursive: true, force: true }).catch(() => undefined);
   }
 
   /** What a task finds in its environment: little of the agent's own, none of its secrets. */

@@ -1,15 +1,15 @@
 import type { ChildProcess } from 'node:child_process';
 import type { DriverExec, DriverExecOptions, TaskExit, TaskHandle } from '../driver.js';
 import { exitOf } from './exit.js';
-import type { Guardian } from './guardian.js';
 import { launch } from './launch.js';
 import { PipeExec } from './pipe-exec.js';
 import type { ProcessTable } from './process-table.js';
 import { openPty } from './pty.js';
+import type { TaskGuardian } from './task-guardian.js';
 import { TtyExec } from './tty-exec.js';
 
 export interface ProcessTaskDeps {
-  readonly guardian: Guardian;
+  readonly guardian: TaskGuardian;
   readonly table: ProcessTable;
   /** The value of the mark variable of this task's processes. */
   readonly mark: string;

@@ -101,26 +101,21 @@ export interface FrameJson {
   readonly result?: { readonly exit_code?: number };
 }
 
-export class RawAgent {
-  readonly agent: DevAgent;
+/** The agent at an address. */
+export class AgentClient {
+  readonly #address: string | undefined;
 
-  constructor(options: Partial<DevAgentOptions> = {}) {
-    this.agent = new DevAgent({ driver: 'process', ...options });
+  constructor(address?: string) {
+    this.#address = address;
   }
 
-  static async start(options: Partial<DevAgentOptions> = {}): Promise<RawAgent> {
-    const raw = new RawAgent(options);
-    await raw.agent.start();
-    return raw;
-  }
-
-  stop(): Promise<void> {
-    return this.agent.stop();
+  get address(): string {
+    return this.#address ?? '';
   }
 
   /** Sends a body as it is when it is text, else as JSON. */
   async request<T = unknown>(method: string, where: string, body?: unknown): Promise<Answer<T>> {
-    const response = await fetch(this.agent.address + where, {
+    const response = await fetch(this.address + where, {
       method,
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
@@ -173,7 +168,7 @@ export class RawAgent {
   }
 
   execPath(where: string): RawExec {
-    return new RawExec(this.agent.address.replace('http', 'ws') + where);
+    return new RawExec(this.address.replace('http', 'ws') + where);
   }
 
   /** Runs a command whose input is closed at once, and gives all that came of it. */
@@ -191,8 +186,32 @@ export class RawAgent {
 
   async events(query = ''): Promise<RawStream> {
     const stream = new RawStream();
-    await stream.open(`${this.agent.address}/v1/event/stream${query}`);
+    await stream.open(`${this.address}/v1/event/stream${query}`);
     return stream;
+  }
+}
+
+/** An agent of this process. */
+export class RawAgent extends AgentClient {
+  readonly agent: DevAgent;
+
+  constructor(options: Partial<DevAgentOptions> = {}) {
+    super();
+    this.agent = new DevAgent({ driver: 'process', ...options });
+  }
+
+  static async start(options: Partial<DevAgentOptions> = {}): Promise<RawAgent> {
+    const raw = new RawAgent(options);
+    await raw.agent.start();
+    return raw;
+  }
+
+  override get address(): string {
+    return this.agent.address;
+  }
+
+  stop(): Promise<void> {
+    return this.agent.stop();
   }
 }
 
