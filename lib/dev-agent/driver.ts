@@ -22,6 +22,8 @@ export interface TaskOptions {
   readonly networkAccess: boolean;
   /** The allocation's folder, kept over restarts of the task; the driver shows it inside as `/alloc` where it can. */
   readonly allocFolder: string;
+  /** The task's folder, kept likewise; shown as `/local`. Default: `local` in the allocation's folder. */
+  readonly localFolder?: string;
 }
 
 export interface TaskHandle {

@@ -92,6 +92,7 @@ export class AllocationRunner {
           memoryMaxMb: MemoryMaxMB > 0 ? MemoryMaxMB : MemoryMB,
           networkAccess: hasNetwork(task),
           allocFolder: folders.alloc,
+          localFolder: folders.task,
         };
       const runner = new TaskRunner(this.#deps, {
         task,
