@@ -3,10 +3,11 @@ import { messageOf } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { TaskDriver } from './driver.js';
 import { ProcessDriver } from './process/process-driver.js';
+import { SandboxDriver } from './sandbox/sandbox-driver.js';
 import { SimulatedDriver } from './simulated/simulated-driver.js';
 
 /** Best first. */
-export const DRIVER_NAMES = ['process', 'simulated'] as const;
+export const DRIVER_NAMES = ['sandbox', 'process', 'simulated'] as const;
 export type DriverName = (typeof DRIVER_NAMES)[number];
 
 export interface DriverDeps {
@@ -15,8 +16,10 @@ export interface DriverDeps {
 }
 
 /** A driver by its name. It does nothing before it is asked to. */
-export function createDriver(name: DriverName, { clock }: DriverDeps): TaskDriver {
+export function createDriver(name: DriverName, { clock, log }: DriverDeps): TaskDriver {
   switch (name) {
+    case 'sandbox':
+      return new SandboxDriver({ log });
     case 'process':
       return new ProcessDriver();
     case 'simulated':
