@@ -42,6 +42,7 @@ export class SandboxDriver implements TaskDriver {
   /** Tasks that are not over and cleared away. */
   readonly #ends = new Set<Promise<unknown>>();
   #workshop: Promise<Workshop> | undefined;
+  #checked: Promise<void> | undefined;
   #count = 0;
   #stopping: Promise<void> | undefined;
 
@@ -49,25 +50,14 @@ export class SandboxDriver implements TaskDriver {
     this.#options = options;
   }
 
-  /** Builds a sandbox and runs a program in it; what fails there is what the machine lacks. Leaves nothing then. */
-  async check(): Promise<void> {
-    try {
-      const { folder } = await this.#open();
-      const task = await this.startTask({
-        allocationId: 'check',
-        taskName: 'check',
-        command: ['true'],
-        environment: {},
-        memoryMaxMb: undefined,
-        networkAccess: false,
-        allocFolder: path.join(folder, 'check'),
-      });
-      const { exitCode } = await task.exited;
-      if (exitCode !== 0) throw new Error(`a program in a trial sandbox ended with ${exitCode}`);
-    } catch (error) {
+  /** Builds a sandbox and runs a program in it; what fails there is what the machine lacks. Once good, it stays so. */
+  check(): Promise<void> {
+    this.#checked ??= this.#try().catch(async (error: unknown) => {
+      this.#checked = undefined;
       await this.#close();
       throw error;
-    }
+    });
+    return this.#checked;
   }
 
   async startTask(options: TaskOptions): Promise<TaskHandle> {
@@ -78,6 +68,21 @@ export class SandboxDriver implements TaskDriver {
   stop(): Promise<void> {
     this.#stopping ??= this.#shutDown();
     return this.#stopping;
+  }
+
+  async #try(): Promise<void> {
+    const { folder } = await this.#open();
+    const task = await this.startTask({
+      allocationId: 'check',
+      taskName: 'check',
+      command: ['true'],
+      environment: {},
+      memoryMaxMb: undefined,
+      networkAccess: false,
+      allocFolder: path.join(folder, 'check'),
+    });
+    const { exitCode } = await task.exited;
+    if (exitCode !== 0) throw new Error(`a program in a trial sandbox ended with ${exitCode}`);
   }
 
   /** A failure is not kept: what was missing may be there the next time. */
