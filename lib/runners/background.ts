@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { ServiceError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 
@@ -11,6 +12,8 @@ export class Background {
 
   constructor(log: Logger) {
     this.#log = log;
+    // Every registration that waits its turn listens to it: many are no leak.
+    setMaxListeners(0, this.#abort.signal);
   }
 
   get signal(): AbortSignal {
