@@ -84,7 +84,12 @@ export class Service implements Lifecycle {
       pool: config.pool,
       runners: config.runners,
     });
-    this.#executions = new Executions({ ...shared, nomad: this.#nomad, config });
+    this.#executions = new Executions({
+      ...shared,
+      nomad: this.#nomad,
+      config,
+      onUnfit: (environment, reason) => this.#runners.reportUnfit(environment, reason),
+    });
     this.#api = new ApiServer({
       ...shared,
       config,

@@ -23,6 +23,7 @@ import { Removals } from './removals.js';
 import type { ClaimedRunner } from './runner.js';
 import { createStatistics } from './statistics.js';
 import { Witness } from './witness.js';
+import { UnfitEnvironments } from './unfit.js';
 import { World } from './world.js';
 
 export interface RunnerManagerDeps {
@@ -50,6 +51,7 @@ export class RunnerManager implements Runners, Lifecycle {
   readonly #removals: Removals;
   readonly #catalog: Catalog;
   readonly #claims: Claims;
+  readonly #unfit = new UnfitEnvironments();
   readonly #handles: Handles;
   readonly #witness: Witness;
   #state: LifecycleState = 'new';
@@ -175,7 +177,7 @@ export class RunnerManager implements Runners, Lifecycle {
 
   statistics(): EnvironmentStatistics[] {
     this.#assertReady();
-    return createStatistics(this.#world.state);
+    return createStatistics(this.#world.state, this.#unfit);
   }
 
   environments(): Environment[] {
@@ -210,6 +212,12 @@ export class RunnerManager implements Runners, Lifecycle {
   async deleteEnvironment(id: EnvironmentId): Promise<void> {
     this.#assertReady();
     await this.#catalog.delete(id);
+  }
+
+  /** Commands cannot be run as they have to in runners of this environment: its statistics say so from now on. */
+  reportUnfit(environment: Environment, reason: string): void {
+    if (!this.#unfit.report(environment, reason)) return;
+    this.#deps.log.warn('an environment cannot run commands', { environmentId: environment.id, reason });
   }
 
   onGone(listener: (id: RunnerId) => void): () => void {

@@ -1,5 +1,6 @@
 import type { EnvironmentStatistics } from '../protocol/http.js';
 import type { Pool, State } from './state.js';
+import type { UnfitEnvironments } from './unfit.js';
 
 /** Why a pool is not full, as a sentence; undefined where no trouble is known. */
 export function describeReason(state: State, pool: Pool): string | undefined {
@@ -13,17 +14,17 @@ export function describeReason(state: State, pool: Pool): string | undefined {
 }
 
 /** How each environment is doing, in order of id. */
-export function createStatistics(state: State): EnvironmentStatistics[] {
+export function createStatistics(state: State, unfit: UnfitEnvironments): EnvironmentStatistics[] {
   return [...state.pools.values()]
     .filter((pool) => pool.phase === 'wanted')
-    .map((pool) => createEntry(state, pool))
+    .map((pool) => createEntry(state, pool, unfit.reasonOf(pool.stored.environment)))
     .sort((a, b) => a.id - b.id);
 }
 
-function createEntry(state: State, pool: Pool): EnvironmentStatistics {
+function createEntry(state: State, pool: Pool, unfitReason: string | undefined): EnvironmentStatistics {
   const { counts, failedStarts } = pool;
   const { id, prewarmingPoolSize } = pool.stored.environment;
-  const reason = describeReason(state, pool);
+  const reason = unfitReason ?? describeReason(state, pool);
   const isFull = counts.idle >= prewarmingPoolSize;
   return {
     id,

@@ -41,6 +41,19 @@ describe('the service on an embedded agent', function () {
     expect(await client.statistics()).to.include({ idleRunners: 2, pendingRunners: 0 });
   });
 
+  it('tells in the statistics of an environment that cannot run commands unprivileged [A4-87]', async function () {
+    if (process.getuid?.() !== 0) this.skip();
+    await using opened = await TestService.open({ SERAI_RUNNER_USER: 'root' });
+    const { client } = opened;
+    await client.openPool(1);
+    const refused = await client.run(await client.claim(), 'id -u');
+    expect(refused.types).to.deep.equal(['start', 'error']);
+    expect(await client.statistics()).to.include({
+      state: 'unhealthy',
+      reason: 'the user for unprivileged commands is root',
+    });
+  });
+
   it('listens while Nomad is down, says so once, answers 503, and serves when it is up', async () => {
     const port = await freePort();
     const log = new RecordingLogger();
