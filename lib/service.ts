@@ -1,7 +1,7 @@
 /**
  * The composition root: builds every part by hand, starts them in order, stops them in reverse.
  *
- *   NomadClient ◀─ EnvironmentStore ◀─ RunnerManager ◀─ Executions ◀─ ApiServer
+ *   NomadClient ◀─ EnvironmentStore ◀─ RunnerManager ◀─ Executions, FileTransfers ◀─ ApiServer
  *
  * The API listens first and says NOT_READY until Nomad was read once, so a service whose Nomad is down is there, and
  * says why. Stopping takes new work off first, lets what runs go on for the grace time, and ends the rest from the top
@@ -23,6 +23,8 @@ import type { BaseJob } from './environments/base-job.js';
 import { loadBaseJob, packagedBaseJob } from './environments/base-job.js';
 import { EnvironmentStore } from './environments/store.js';
 import { Executions } from './execution/executions.js';
+import { FileTransfers } from './execution/files/transfers.js';
+import { RunnerBooks } from './execution/runner-books.js';
 import { NomadClient } from './nomad/client.js';
 import { RunnerManager } from './runners/manager.js';
 
@@ -49,6 +51,7 @@ export class Service implements Lifecycle {
   readonly #nomad: NomadClient;
   readonly #runners: RunnerManager;
   readonly #executions: Executions;
+  readonly #files: FileTransfers;
   readonly #api: ApiServer;
   readonly #abort = new AbortController();
   readonly #retry: Backoff;
@@ -84,17 +87,23 @@ export class Service implements Lifecycle {
       pool: config.pool,
       runners: config.runners,
     });
-    this.#executions = new Executions({
+    const inRunners = {
       ...shared,
       nomad: this.#nomad,
       config,
+      books: new RunnerBooks({ ...shared, nomad: this.#nomad }),
+    };
+    this.#executions = new Executions({
+      ...inRunners,
       onUnfit: (environment, reason) => this.#runners.reportUnfit(environment, reason),
     });
+    this.#files = new FileTransfers(inRunners);
     this.#api = new ApiServer({
       ...shared,
       config,
       runners: this.#runners,
       executions: this.#executions,
+      files: this.#files,
       version: packageVersion(),
       graceMs: config.shutdown.graceSeconds * 1000,
     });
@@ -124,6 +133,7 @@ export class Service implements Lifecycle {
     try {
       await this.#api.start();
       await this.#executions.start();
+      await this.#files.start();
       await this.#runners.start();
       await this.#loadBase();
     } catch (error) {
@@ -152,7 +162,10 @@ export class Service implements Lifecycle {
     this.#state = 'stopping';
     this.#abort.abort(new ServiceError('STOPPED', 'the service is stopping'));
     await this.#api.stop();
-    await this.#stopLayer('executions', this.#executions);
+    await Promise.all([
+      this.#stopLayer('executions', this.#executions),
+      this.#stopLayer('files', this.#files),
+    ]);
     await this.#stopLayer('runners', this.#runners);
     await this.#stopLayer('nomad', this.#nomad);
     await this.#loading;

@@ -7,6 +7,7 @@ import { createAuthenticator } from './middleware/auth.js';
 import { answerError } from './middleware/errors.js';
 import { environmentRoutes } from './routes/environments.js';
 import { executionRoutes } from './routes/execution.js';
+import { fileRoutes } from './routes/files.js';
 import { healthRoutes } from './routes/health.js';
 import { runnerRoutes } from './routes/runners.js';
 import { statisticsRoutes } from './routes/statistics.js';
@@ -34,7 +35,14 @@ export function createApp(deps: ApiDeps): Express {
     authenticate(req);
     next();
   });
-  for (const declare of [versionRoutes, statisticsRoutes, environmentRoutes, runnerRoutes, executionRoutes]) {
+  for (const declare of [
+    versionRoutes,
+    statisticsRoutes,
+    environmentRoutes,
+    runnerRoutes,
+    executionRoutes,
+    fileRoutes,
+  ]) {
     declare(app, deps);
   }
   app.use(() => {

@@ -21,7 +21,8 @@ import { commandRequest, newToken } from './command.js';
 import { openPipeSession } from './pipe-session.js';
 import { assertRunnable } from './request-check.js';
 import { Run } from './run.js';
-import { RunnerBook } from './runner-book.js';
+import type { RunnerBook } from './runner-book.js';
+import type { RunnerBooks } from './runner-books.js';
 import { RUN_TWICE } from './sentences.js';
 import { openTerminalSession } from './terminal-session.js';
 
@@ -31,6 +32,7 @@ export interface ExecutionsDeps {
   readonly clock: Clock;
   readonly randomness: Randomness;
   readonly log: Logger;
+  readonly books: RunnerBooks;
   /** Called when the image of an environment turns out to be unable to run unprivileged commands. */
   readonly onUnfit?: (environment: Environment, reason: string) => void;
 }
@@ -165,7 +167,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
   #openLedger(runner: ClaimedRunner): Ledger {
     const drop = (): void => this.#drop(ledger);
     const ledger: Ledger = {
-      book: new RunnerBook(this.#deps, runner),
+      book: this.#deps.books.of(runner),
       waiting: new Map(),
       runs: new Set(),
       taken: new Set(),

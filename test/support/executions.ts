@@ -4,6 +4,7 @@ import { systemRandomness } from '../../lib/base/ids.js';
 import { silentLogger } from '../../lib/base/log.js';
 import type { ExecutionConfig } from '../../lib/config/config.js';
 import type { ExecutionRequest, Exit, RunningExecution } from '../../lib/execution/api.js';
+import { RunnerBooks } from '../../lib/execution/runner-books.js';
 import { Executions } from '../../lib/execution/executions.js';
 import type { ExecutionsDeps } from '../../lib/execution/executions.js';
 import type { ClaimedRunner } from '../../lib/runners/runner.js';
@@ -39,11 +40,11 @@ export interface ExecutionsOptions extends Pick<ExecutionsDeps, 'nomad'> {
 }
 
 export async function startExecutions(options: ExecutionsOptions): Promise<Executions> {
+  const shared = { nomad: options.nomad, clock: options.clock ?? systemClock, log: silentLogger };
   const executions = new Executions({
-    nomad: options.nomad,
-    clock: options.clock ?? systemClock,
+    ...shared,
     randomness: systemRandomness,
-    log: silentLogger,
+    books: new RunnerBooks(shared),
     config: {
       execution: { ...EXECUTION_CONFIG, ...options.execution },
       runner: { user: options.user ?? 'user' },

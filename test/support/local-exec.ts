@@ -30,8 +30,8 @@ class LocalPipe implements ExecSession {
   readonly #outlet = new Outlet();
   #destroyed: () => void = () => undefined;
 
-  constructor(command: readonly string[], env: NodeJS.ProcessEnv) {
-    this.#child = spawn(command[0]!, command.slice(1), { env, detached: true });
+  constructor(command: readonly string[], env: NodeJS.ProcessEnv, cwd: string) {
+    this.#child = spawn(command[0]!, command.slice(1), { env, cwd, detached: true });
     this.#child.stdin.on('error', () => undefined);
     this.#child.stdout.on('data', (chunk: Buffer) => this.#outlet.give('stdout', chunk));
     this.#child.stderr.on('data', (chunk: Buffer) => this.#outlet.give('stderr', chunk));
@@ -85,8 +85,8 @@ class LocalTerminal implements ExecSession {
   #destroyed: () => void = () => undefined;
   #over = false;
 
-  constructor(command: readonly string[], env: NodeJS.ProcessEnv) {
-    this.#pty = spawnPty(command[0]!, command.slice(1), { env, encoding: null, cols: 80, rows: 24 });
+  constructor(command: readonly string[], env: NodeJS.ProcessEnv, cwd: string) {
+    this.#pty = spawnPty(command[0]!, command.slice(1), { env, cwd, encoding: null, cols: 80, rows: 24 });
     // With no encoding the data are buffers, whatever the type says.
     this.#pty.onData((data: string | Buffer) => this.#outlet.give('stdout', Buffer.from(data as string)));
     this.end = new Promise((resolve) => {
@@ -132,6 +132,8 @@ export interface LocalExecsOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** What `sh` is; the machine's own by default. */
   readonly shell?: readonly string[];
+  /** The working directory of the image; the tests' own by default. */
+  readonly cwd?: string;
 }
 
 /** Opens execs as processes of this machine, with the variables of a Nomad task. */
@@ -155,7 +157,8 @@ export class LocalExecs {
     const [program, ...rest] = options.command;
     const shell = program === 'sh' ? (this.#options.shell ?? ['sh']) : [program!];
     const command = [...shell, ...rest];
-    const exec = options.tty ? new LocalTerminal(command, env) : new LocalPipe(command, env);
+    const cwd = this.#options.cwd ?? process.cwd();
+    const exec = options.tty ? new LocalTerminal(command, env, cwd) : new LocalPipe(command, env, cwd);
     this.options.push(options);
     this.opened.push(exec);
     return Promise.resolve(exec);

@@ -1,3 +1,4 @@
+import { FakeFiles } from './fake-files.js';
 import { systemClock } from '../../lib/base/clock.js';
 import type { Clock } from '../../lib/base/clock.js';
 import { systemRandomness } from '../../lib/base/ids.js';
@@ -43,6 +44,7 @@ export interface TestApiOptions {
 export class TestApi implements AsyncDisposable {
   readonly runners = new FakeRunners();
   readonly executions = new FakeExecutions();
+  readonly files = new FakeFiles();
   readonly log = new RecordingLogger();
   readonly server: ApiServer;
   readonly #token: string | undefined;
@@ -69,6 +71,7 @@ export class TestApi implements AsyncDisposable {
     const deps: ApiServerDeps = {
       runners: this.runners,
       executions: this.executions,
+      files: this.files,
       config,
       version: '1.2.3',
       log: this.log,

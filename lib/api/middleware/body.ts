@@ -23,7 +23,13 @@ export interface BodyOptions {
 /** The JSON value of the body. INVALID_REQUEST, or BODY_TOO_LARGE as soon as that is known. */
 export async function readJson(req: IncomingMessage, options: BodyOptions): Promise<unknown> {
   assertJson(req);
-  const body = await readBody(req, options);
+  const chunks: Buffer[] = [];
+  await receiveBody(req, options, (chunk) => void chunks.push(chunk));
+  return parseJson(Buffer.concat(chunks));
+}
+
+/** Parses exactly one JSON text in UTF-8. INVALID_REQUEST. */
+export function parseJson(body: Buffer): unknown {
   if (body.length === 0)
     throw new ServiceError('INVALID_REQUEST', 'the body is empty, a JSON object is expected');
   let text: string;
@@ -40,7 +46,8 @@ export async function readJson(req: IncomingMessage, options: BodyOptions): Prom
   }
 }
 
-function assertJson({ headers }: IncomingMessage): void {
+/** Throws INVALID_REQUEST unless the headers say JSON, plain. */
+export function assertJson({ headers }: IncomingMessage): void {
   const type = headers['content-type'];
   if (type !== undefined && !/^application\/([\w.-]+\+)?json\s*(;\s*charset="?utf-8"?\s*)?$/i.test(type)) {
     throw new ServiceError('INVALID_REQUEST', 'the header Content-Type must be application/json in UTF-8');
@@ -50,28 +57,50 @@ function assertJson({ headers }: IncomingMessage): void {
   }
 }
 
-function readBody(req: IncomingMessage, { limitBytes, clock }: BodyOptions): Promise<Buffer> {
+/**
+ * Hands the body to `take`, chunk by chunk; while a promise that it returned is pending nothing more is read. Resolves at
+ * the end of the body; rejects with INVALID_REQUEST, BODY_TOO_LARGE, or what `take` failed with.
+ */
+export function receiveBody(
+  req: IncomingMessage,
+  { limitBytes, clock }: BodyOptions,
+  take: (chunk: Buffer) => void | Promise<void>,
+): Promise<void> {
   const declared = Number(req.headers['content-length'] ?? 0);
   const tooLarge = (): ServiceError =>
     new ServiceError('BODY_TOO_LARGE', `the body is larger than the limit of ${limitBytes} bytes`);
   if (declared > limitBytes) return Promise.reject(tooLarge());
   return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
     let size = 0;
-    const idle = (): void =>
-      settle(() => reject(new ServiceError('INVALID_REQUEST', 'the body stopped arriving')));
+    let taken: Promise<void> = Promise.resolve();
+    const fail = (error: unknown): void =>
+      settle(() => reject(error instanceof Error ? error : new Error(String(error))));
+    const idle = (): void => fail(new ServiceError('INVALID_REQUEST', 'the body stopped arriving'));
     let timer = clock.setTimer(IDLE_MS, idle);
     const onData = (chunk: Buffer): void => {
       timer.cancel();
       timer = clock.setTimer(IDLE_MS, idle);
       size += chunk.length;
-      if (size > limitBytes) settle(() => reject(tooLarge()));
-      else chunks.push(chunk);
+      if (size > limitBytes) {
+        fail(tooLarge());
+        return;
+      }
+      try {
+        const pending = take(chunk);
+        if (!pending) return;
+        req.pause();
+        taken = pending.then(() => void req.resume());
+        taken.catch(fail);
+      } catch (error) {
+        fail(error);
+      }
     };
-    const onEnd = (): void => settle(() => resolve(Buffer.concat(chunks)));
-    const onClose = (): void =>
-      settle(() => reject(new ServiceError('STOPPED', 'the client left in mid body')));
+    const onEnd = (): void => settle(() => void taken.then(resolve, reject));
+    const onClose = (): void => fail(new ServiceError('STOPPED', 'the client left in mid body'));
+    let settled = false;
     const settle = (end: () => void): void => {
+      if (settled) return;
+      settled = true;
       timer.cancel();
       req.off('data', onData).off('end', onEnd).off('close', onClose).pause();
       end();

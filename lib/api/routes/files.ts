@@ -1,0 +1,114 @@
+import { once } from 'node:events';
+import type { Request, Response, Router } from 'express';
+import { ServiceError } from '../../base/errors.js';
+import type { SourceFile } from '../../execution/files/api.js';
+import { isFolder } from '../../execution/files/plan.js';
+import type { CopyEntry } from '../../protocol/files.js';
+import { API_BASE } from '../../protocol/http.js';
+import { sendEmpty } from '../answer.js';
+import { contextOf } from '../context.js';
+import type { ApiDeps } from '../deps.js';
+import { validateListFiles, validateReadFile, validateUpdateFiles } from '../schemas/files.js';
+import { validateNoQuery } from '../schemas/runner.js';
+import type { SpooledBody } from '../uploads/spool.js';
+import { spoolJson } from '../uploads/spool.js';
+import { declareRoute, parameter } from './route.js';
+
+/** Files of a runner: delete and copy, list, download. Bodies are streamed both ways. */
+export function fileRoutes(router: Router, { runners, files, config, clock, randomness }: ApiDeps): void {
+  const spooling = { limitBytes: config.server.maxBodyBytes, clock, randomness };
+
+  declareRoute(router, `${API_BASE}/runners/:id/files`, {
+    PATCH: async (req, res) => {
+      const id = parameter(req, 'id');
+      runners.get(id); // an unknown runner is told before its body is judged
+      validateNoQuery(req);
+      await using body = await spoolJson(req, spooling);
+      const request = validateUpdateFiles(body.value);
+      const sources = await Promise.all(
+        (request.copy ?? []).map((entry, index) => source(body, entry, index)),
+      );
+      const runner = runners.get(id); // it may have gone while the body arrived
+      const { requestSignal } = contextOf(req);
+      await files.update(runner, { removals: request.delete ?? [], files: sources, requestSignal });
+      sendEmpty(res, 204);
+    },
+
+    GET: async (req, res) => {
+      const runner = runners.get(parameter(req, 'id'));
+      const query = validateListFiles(req);
+      await using listing = await files.list(runner, {
+        path: query.path ?? './',
+        recursive: query.recursive !== 'false',
+        privileged: query.privilegedExecution === 'true',
+        requestSignal: contextOf(req).requestSignal,
+      });
+      res.writeHead(200, { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store' });
+      if (req.method === 'HEAD') {
+        res.end();
+        return;
+      }
+      let separator = '{"files":[';
+      for await (const entries of listing.batches) {
+        for (const entry of entries) {
+          await write(res, separator + JSON.stringify(entry));
+          separator = ',';
+        }
+      }
+      res.end(separator === ',' ? ']}' : '{"files":[]}');
+    },
+  });
+
+  declareRoute(router, `${API_BASE}/runners/:id/files/raw`, {
+    GET: async (req, res) => {
+      const runner = runners.get(parameter(req, 'id'));
+      const query = validateReadFile(req);
+      await using content = await files.read(runner, {
+        path: query.path,
+        privileged: query.privilegedExecution === 'true',
+        requestSignal: contextOf(req).requestSignal,
+      });
+      res.writeHead(200, {
+        'Content-Type': 'application/octet-stream',
+        'Content-Disposition': attachment(query.path),
+        'Cache-Control': 'no-store',
+        ...(content.sizeBytes === undefined ? {} : { 'Content-Length': content.sizeBytes }),
+      });
+      await sendBytes(req, res, content.bytes);
+    },
+  });
+}
+
+async function source(body: SpooledBody, { path, content }: CopyEntry, index: number): Promise<SourceFile> {
+  const encoded = body.content(content ?? '', `copy[${index}].content`);
+  if (isFolder(path)) {
+    if (content !== undefined && content !== null && content !== '') {
+      throw new ServiceError('INVALID_REQUEST', `copy[${index}] is a folder and cannot have content`);
+    }
+    return { path, sizeBytes: undefined, bytes: () => encoded.bytes() };
+  }
+  return { path, sizeBytes: await encoded.measure(), bytes: () => encoded.bytes() };
+}
+
+async function sendBytes(req: Request, res: Response, bytes: AsyncIterable<Buffer>): Promise<void> {
+  if (req.method !== 'HEAD') for await (const chunk of bytes) await write(res, chunk);
+  res.end();
+}
+
+/** Waits while the client's buffer is full. Throws the context's reason once the client left. */
+async function write(res: Response, chunk: string | Buffer): Promise<void> {
+  const { requestSignal } = contextOf(res.req);
+  requestSignal.throwIfAborted();
+  if (!res.write(chunk)) await once(res, 'drain', { signal: requestSignal });
+}
+
+/** The name of the file, as RFC 6266 has it: plain for old clients, and exact. */
+function attachment(path: string): string {
+  const name = path.split('/').at(-1) ?? '';
+  const plain = name.replace(/[^\x20-\x7e]|["\\]/g, '_');
+  const exact = encodeURIComponent(name).replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `attachment; filename="${plain}"${plain === name ? '' : `; filename*=UTF-8''${exact}`}`;
+}

@@ -1,0 +1,246 @@
+import { deadline, reasonOf } from '../../base/abort.js';
+import type { Timer } from '../../base/clock.js';
+import type { Clock } from '../../base/clock.js';
+import { ServiceError } from '../../base/errors.js';
+import type { ExecutionId, Randomness } from '../../base/ids.js';
+import { newExecutionId } from '../../base/ids.js';
+import type { Logger } from '../../base/log.js';
+import type { Config } from '../../config/config.js';
+import type { ClaimedRunner } from '../../runners/runner.js';
+import type { RunnerProcess } from '../../shell/frames.js';
+import { commandRequest, newToken } from '../command.js';
+import { openPipeSession } from '../pipe-session.js';
+import type { RunnerBook } from '../runner-book.js';
+import type { RunnerBooks } from '../runner-books.js';
+import { CONNECTION_LOST, openFailureSentence, refusalSentence } from '../sentences.js';
+import type { CommandEnd, CommandSession, SessionDeps } from '../session.js';
+import { ByteQueue } from './byte-queue.js';
+
+export interface ToolDeps extends SessionDeps {
+  readonly clock: Clock;
+  readonly randomness: Randomness;
+  readonly log: Logger;
+  readonly config: Pick<Config, 'execution' | 'runner'>;
+  readonly books: RunnerBooks;
+}
+
+export interface ToolRequest {
+  readonly runner: ClaimedRunner;
+  readonly script: string;
+  readonly variables: Readonly<Record<string, string>>;
+  readonly privileged: boolean;
+  /** Ends the tool when the client left. */
+  readonly requestSignal: AbortSignal;
+}
+
+/** From the request to the first sign of the script. */
+const START_MS = 15_000;
+/** A script that neither takes nor gives a byte for this long hangs; its runner is not trusted any more. */
+const IDLE_MS = 60_000;
+const QUEUE_BYTES = 1024 * 1024;
+const NEWS_MS = 500;
+
+/**
+ * A script of ours in a runner, without a terminal: the file operations.
+ *
+ *   open ──▶ running ── exit code ──▶ ended
+ *               └── client or runner gone, silence, exec lost ──▶ failed: its processes are ended
+ *
+ * `output` is the script's standard output, read with back-pressure; it throws what the tool failed with, so a cut
+ * answer is never taken for a whole one. Disposing ends whatever is left.
+ */
+export class Tool implements AsyncDisposable {
+  readonly output: ByteQueue;
+  /** The script's exit code. Rejects with what the tool failed with: RUNNER_GONE, EXECUTION_FAILED, the client's reason. */
+  readonly exitCode: Promise<number>;
+  readonly #deps: ToolDeps;
+  readonly #request: ToolRequest;
+  readonly #book: RunnerBook;
+  readonly #session: CommandSession;
+  readonly #id: ExecutionId;
+  readonly #endActivity: () => void;
+  readonly #signal: AbortSignal;
+  readonly #onAbort = (): void => this.#fail(reasonOf(this.#signal));
+  #settle: { resolve: (code: number) => void; reject: (error: Error) => void } | undefined;
+  #idle: Timer | undefined;
+  #ended: 'exited' | 'failed' | undefined;
+  #disposing: Promise<void> | undefined;
+
+  private constructor(deps: ToolDeps, request: ToolRequest, parts: ToolParts) {
+    this.#deps = deps;
+    this.#request = request;
+    this.#book = parts.book;
+    this.#session = parts.session;
+    this.#id = parts.id;
+    this.#endActivity = parts.endActivity;
+    this.#signal = AbortSignal.any([request.runner.runnerSignal, request.requestSignal]);
+    this.exitCode = new Promise((resolve, reject) => {
+      this.#settle = { resolve, reject };
+    });
+    // Whoever reads only the output learns of a failure there.
+    this.exitCode.catch(() => undefined);
+    this.output = new ByteQueue({
+      pauseAboveBytes: QUEUE_BYTES,
+      pause: () => this.#session.pause(),
+      resume: () => this.#session.resume(),
+    });
+  }
+
+  /** Opens the exec and starts the script. Rejects with RUNNER_GONE, EXECUTION_FAILED or Nomad's failure. */
+  static async open(deps: ToolDeps, request: ToolRequest): Promise<Tool> {
+    const { runner, requestSignal } = request;
+    const book = deps.books.of(runner);
+    const id = newExecutionId(deps.randomness);
+    const endActivity = runner.beginActivity();
+    const booked = { id, root: undefined };
+    await book.enter(booked);
+    using limit = deadline(deps.clock, START_MS, 'EXECUTION_FAILED', 'the runner did not answer in time');
+    const signal = AbortSignal.any([runner.runnerSignal, requestSignal, limit.signal]);
+    try {
+      const folder = `/tmp/.serai-${deps.randomness.uuid()}`;
+      const session = await openPipeSession(deps, { runner, folder, signal });
+      const tool = new Tool(deps, request, { book, session, id, endActivity });
+      await book.enter(tool);
+      tool.#start();
+      return tool;
+    } catch (error) {
+      endActivity();
+      if (signal.aborted) throw reasonOf(signal);
+      throw new ServiceError('EXECUTION_FAILED', openFailureSentence(error), { cause: error });
+    } finally {
+      await book.leave(booked);
+    }
+  }
+
+  get id(): ExecutionId {
+    return this.#id;
+  }
+
+  get root(): RunnerProcess | undefined {
+    return this.#session.root;
+  }
+
+  /** Input for the script. Resolves when there is room for more. */
+  async write(chunk: Uint8Array): Promise<void> {
+    if (this.#ended) return;
+    await this.#session.write(chunk);
+    this.#progress();
+  }
+
+  closeStdin(): void {
+    this.#session.closeStdin();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#disposing ??= this.#dispose();
+    return this.#disposing;
+  }
+
+  #start(): void {
+    const { randomness, config } = this.#deps;
+    const { runner, script, variables, privileged } = this.#request;
+    this.#signal.addEventListener('abort', this.#onAbort, { once: true });
+    if (this.#signal.aborted) this.#onAbort();
+    this.#progress();
+    const command = commandRequest({
+      id: this.#id,
+      token: newToken(randomness),
+      request: {
+        command: script,
+        privileged,
+        environment: variables,
+        timeLimitSeconds: 0,
+        interactive: false,
+        workingDirectory: undefined,
+      },
+      config,
+      environment: runner.environment,
+      user: this.#book.user,
+    });
+    const run = this.#session.run(command, {
+      started: () => this.#progress(),
+      output: (stream, bytes) => {
+        this.#progress();
+        if (stream === 'stdout') this.output.push(bytes);
+      },
+      user: (user) => {
+        this.#book.user = user;
+      },
+    });
+    void run.then((end) => this.#finish(end));
+  }
+
+  async #finish(end: CommandEnd): Promise<void> {
+    if (this.#ended) return;
+    if (end.kind === 'refused') {
+      this.#fail(new ServiceError('EXECUTION_FAILED', refusalSentence(end.refusal)));
+      return;
+    }
+    if (end.kind === 'lost' || end.exitCode >= 128) {
+      const news = await this.#request.runner.whatHappened(NEWS_MS);
+      if (end.kind === 'lost' || news !== 'alive') {
+        const { id } = this.#request.runner;
+        this.#fail(
+          news === 'alive'
+            ? new ServiceError('EXECUTION_FAILED', CONNECTION_LOST, { details: { runnerId: id, end } })
+            : new ServiceError('RUNNER_GONE', `runner ${id} was lost meanwhile; claim another one`),
+        );
+        return;
+      }
+    }
+    if (this.#ended) return;
+    this.#ended = 'exited';
+    this.#rest();
+    this.output.end();
+    this.#settle?.resolve(end.exitCode);
+  }
+
+  #fail(error: ServiceError): void {
+    if (this.#ended) return;
+    this.#ended = 'failed';
+    this.#rest();
+    this.output.end(error);
+    this.#settle?.reject(error);
+  }
+
+  /** Notes that something moved. A reader that is slow is no reason to give up. */
+  #progress(): void {
+    this.#idle?.cancel();
+    if (this.#ended) return;
+    this.#idle = this.#deps.clock.setTimer(IDLE_MS, () => {
+      if (this.output.paused) {
+        this.#progress();
+        return;
+      }
+      const { runner } = this.#request;
+      this.#fail(
+        new ServiceError('EXECUTION_FAILED', `runner ${runner.id} stopped answering and was given up`),
+      );
+      runner.abandon('not-killable');
+    });
+  }
+
+  #rest(): void {
+    this.#idle?.cancel();
+    this.#signal.removeEventListener('abort', this.#onAbort);
+  }
+
+  async #dispose(): Promise<void> {
+    const { runnerSignal } = this.#request.runner;
+    if (!this.#ended) this.#fail(new ServiceError('STOPPED', 'the operation was given up'));
+    if (runnerSignal.aborted) this.#session.destroy();
+    else {
+      if (this.#ended === 'failed') await this.#book.end(this);
+      await this.#session.close();
+    }
+    await this.#book.leave(this);
+    this.#endActivity();
+  }
+}
+
+interface ToolParts {
+  readonly book: RunnerBook;
+  readonly session: CommandSession;
+  readonly id: ExecutionId;
+  readonly endActivity: () => void;
+}
