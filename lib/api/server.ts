@@ -91,7 +91,9 @@ export class ApiServer implements Lifecycle {
       const onError = (error: Error): void => {
         this.#state = 'stopped';
         this.#stopping = Promise.resolve();
-        const text = `cannot listen on ${server.host}:${server.port}: ${messageOf(error)}`;
+        const isTaken = 'code' in error && error.code === 'EADDRINUSE';
+        const why = isTaken ? 'it is taken; choose another server.port' : messageOf(error);
+        const text = `cannot listen on ${server.host}:${server.port}: ${why}`;
         reject(new ServiceError('INVALID_CONFIG', text, { cause: error }));
       };
       this.#server.once('error', onError);

@@ -1,7 +1,10 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { expect } from 'chai';
 import { Scope } from '../../lib/base/scope.js';
 import { DevAgent } from '../../lib/dev-agent/agent.js';
-import { descendantsOf, isAlive, Program } from '../support/program.js';
+import { commandLineOf, descendantsOf, isAlive, Program } from '../support/program.js';
 import { ServiceClient } from '../support/test-service.js';
 import { eventually } from '../support/waiting.js';
 
@@ -49,6 +52,31 @@ describe('serai', function () {
       const processes = descendantsOf(program.pid);
       program.kill('SIGKILL');
       await program.ended();
+      await eventually('its processes to be gone', () => !processes.some(isAlive), 5000);
+    });
+
+    it('ends, and fails, when its agent does', async () => {
+      await using program = new Program(['start', '--driver', 'process', '--pool', '1', '--port', '0']);
+      await program.printed(/^(ready) http/m);
+      const processes = descendantsOf(program.pid);
+      const agent = processes.find((pid) => commandLineOf(pid).includes('agent'));
+      expect(agent).to.be.a('number');
+      process.kill(agent!, 'SIGKILL');
+      expect(await program.ended(), program.stderr).to.equal(1);
+      expect(program.stdout).to.contain('the embedded agent has ended');
+      await eventually('its processes to be gone', () => !processes.some(isAlive), 5000);
+    });
+
+    it('says so where its port is taken, and leaves no process', async () => {
+      const server = createServer().listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      await using program = new Program(['start', '--driver', 'process', '--port', String(port)]);
+      await program.printed(/^(agent) /m);
+      const processes = descendantsOf(program.pid);
+      expect(await program.ended()).to.equal(1);
+      server.close();
+      expect(program.stderr).to.contain(`cannot listen on 127.0.0.1:${port}: it is taken; choose another`);
       await eventually('its processes to be gone', () => !processes.some(isAlive), 5000);
     });
 

@@ -81,3 +81,12 @@ export function isAlive(pid: number): boolean {
     return false;
   }
 }
+
+/** The command line of a process; empty where it is gone. */
+export function commandLineOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  } catch {
+    return [];
+  }
+}
