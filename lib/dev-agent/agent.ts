@@ -14,7 +14,7 @@ import { Cluster } from './cluster.js';
 import type { TaskDriver } from './driver.js';
 import type { DriverName } from './drivers.js';
 import { createDriver } from './drivers.js';
-import type { AllocationRunner } from './client/allocation-runner.js';
+import type { AllocationFolders, AllocationRunner } from './client/allocation-runner.js';
 import type { FaultTargets } from './faults.js';
 import { Faults } from './faults.js';
 import type { Guardian } from './guardian.js';
@@ -123,6 +123,11 @@ export class DevAgent implements Lifecycle {
     return this.#streams.size;
   }
 
+  /** Exec sockets that are open. */
+  get openExecs(): number {
+    return this.#execs.size;
+  }
+
   /** The name of the one node. */
   get nodeName(): string {
     return hostname();
@@ -170,11 +175,7 @@ export class DevAgent implements Lifecycle {
     await this.#listener.close();
     await this.#cluster?.stop();
     await this.#driver.stop();
-    if (this.#folder !== '') {
-      await rm(this.#folder, { recursive: true, force: true }).catch((error: unknown) => {
-        this.#log.warn('cannot remove the state folder', { folder: this.#folder, error });
-      });
-    }
+    if (this.#folder !== '') await this.#realFolders().remove(this.#folder);
     await this.#guardian?.stop();
     this.#state = 'stopped';
   }
@@ -182,6 +183,20 @@ export class DevAgent implements Lifecycle {
   get #running(): Cluster {
     if (!this.#cluster) throw new Error('the agent is not started');
     return this.#cluster;
+  }
+
+  #realFolders(): AllocationFolders {
+    return {
+      base: this.#folder,
+      make: async (folder) => {
+        await mkdir(folder, { recursive: true });
+        await chmod(folder, 0o777);
+      },
+      remove: (folder) =>
+        rm(folder, { recursive: true, force: true }).catch((error: unknown) => {
+          this.#log.warn('cannot remove a folder', { folder, error });
+        }),
+    };
   }
 
   #faultTargets(): FaultTargets {
@@ -218,12 +233,7 @@ export class DevAgent implements Lifecycle {
       driver: this.#driver,
       starts: new Slots(maxStarts),
       startDelayMs,
-      stateFolder: this.#folder,
-      makeFolder: async (folder) => {
-        if (isSimulated) return;
-        await mkdir(folder, { recursive: true });
-        await chmod(folder, 0o777);
-      },
+      folders: isSimulated ? NO_FOLDERS : this.#realFolders(),
       showsHostPaths: this.#driver.name === 'process',
       capacity: capacity ?? (isSimulated ? { cpuMhz: NO_BOUND, memoryMb: NO_BOUND } : machineCapacity()),
       acceptsDriver: (name) => acceptAnyDriver || KNOWN_DRIVERS.has(name),
@@ -232,6 +242,13 @@ export class DevAgent implements Lifecycle {
     });
   }
 }
+
+/** Simulated tasks have no files. */
+const NO_FOLDERS: AllocationFolders = {
+  base: '',
+  make: () => Promise.resolve(),
+  remove: () => Promise.resolve(),
+};
 
 function machineCapacity(): Capacity {
   return { cpuMhz: cpus().length * MHZ_PER_CORE, memoryMb: Math.floor(totalmem() / 1024 / 1024) };

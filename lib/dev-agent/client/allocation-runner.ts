@@ -6,10 +6,16 @@ import { siblingFailed } from './task-events.js';
 import type { OpenExec, TaskRunnerDeps } from './task-runner.js';
 import { TaskRunner } from './task-runner.js';
 
+/** Where allocations keep their files. */
+export interface AllocationFolders {
+  /** Folder under which every allocation has its own. */
+  readonly base: string;
+  readonly make: (folder: string) => Promise<void>;
+  readonly remove: (folder: string) => Promise<void>;
+}
+
 export interface AllocationRunnerDeps extends TaskRunnerDeps {
-  /** Folder under which every allocation has its own; it is made before a task starts. */
-  readonly stateFolder: string;
-  readonly makeFolder: (folder: string) => Promise<void>;
+  readonly folders: AllocationFolders;
   /** Whether tasks see the paths of the machine, or paths of their own. */
   readonly showsHostPaths: boolean;
   /** Told of every change of a task. */
@@ -37,7 +43,7 @@ export class AllocationRunner {
 
   /** The allocation's own folder. */
   get folder(): string {
-    return path.join(this.#deps.stateFolder, this.#allocation.ID);
+    return path.join(this.#deps.folders.base, this.#allocation.ID);
   }
 
   /** Ends every task; `ended` tells when it is done. */
@@ -100,7 +106,7 @@ export class AllocationRunner {
         start,
         ready: previous,
         prepare: async () => {
-          await Promise.all(Object.values(folders).map((folder) => this.#deps.makeFolder(folder)));
+          await Promise.all(Object.values(folders).map((folder) => this.#deps.folders.make(folder)));
         },
         onChange: (state, urgent) => {
           this.#deps.onChange(ID, urgent);

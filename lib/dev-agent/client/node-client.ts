@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises';
 import type { Clock, Timer } from '../../base/clock.js';
 import { newEvaluation } from '../scheduler/evaluations.js';
 import type { Allocation, Evaluation } from '../state/records.js';
@@ -68,10 +67,8 @@ export class NodeClient {
     const deps = { ...this.#deps, onChange: (id: string, urgent: boolean) => this.#report(id, urgent) };
     const runner = new AllocationRunner(deps, allocation, previous);
     this.#runners.set(allocation.ID, runner);
-    const cleanup = runner.ended.then(async () => {
-      // The folder of a stopped allocation is of no use to anybody; its last report is still to be sent.
-      await rm(runner.folder, { recursive: true, force: true });
-    });
+    // The folder of an allocation that has ended is of no use to anybody.
+    const cleanup = runner.ended.then(() => deps.folders.remove(runner.folder));
     this.#cleanups.add(cleanup);
     void cleanup.finally(() => this.#cleanups.delete(cleanup));
   }
