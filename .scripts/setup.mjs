@@ -54,7 +54,7 @@ if (major < 20 || (major === 20 && minor < 19)) {
 
 const manifests = [at('package.json'), at('package-lock.json')];
 unlessCurrent(at('node_modules', '.serai-installed'), at('node_modules', 'typescript'), manifests, () =>
-  run('installing packages', 'npm', ['ci', '--no-audit', '--no-fund', '--include=dev']),
+  run('installing packages', 'npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--include=dev']),
 );
 
 if (process.argv.includes('--build')) {
