@@ -13,6 +13,17 @@ export interface CopyEntry {
   readonly content?: string | null;
 }
 
+export interface ListFilesQuery {
+  readonly path?: string;
+  readonly recursive?: boolean;
+  readonly privilegedExecution?: boolean;
+}
+
+export interface ReadFileQuery {
+  readonly path: string;
+  readonly privilegedExecution?: boolean;
+}
+
 export interface FileListAnswer {
   readonly files: readonly FileEntry[];
 }

@@ -21,6 +21,11 @@ export interface EnvironmentBody {
 /** An environment in an answer. */
 export interface EnvironmentAnswer extends EnvironmentBody {
   readonly id: number;
+  readonly exposedPorts: readonly number[];
+}
+
+export interface EnvironmentListAnswer {
+  readonly executionEnvironments: readonly EnvironmentAnswer[];
 }
 
 export interface ClaimBody {
@@ -31,7 +36,13 @@ export interface ClaimBody {
 
 export interface ClaimAnswer {
   readonly runnerId: string;
-  readonly mappedPorts: readonly { readonly exposedPort: number; readonly hostAddress: string }[];
+  readonly mappedPorts: readonly MappedPortAnswer[];
+}
+
+export interface MappedPortAnswer {
+  readonly exposedPort: number;
+  /** `address:port`; an IPv6 address is in brackets. */
+  readonly hostAddress: string;
 }
 
 export interface ExecuteBody {
@@ -49,6 +60,11 @@ export interface ExecuteAnswer {
   readonly websocketUrl: string;
 }
 
+/** Query of the socket of an execution. */
+export interface SocketQuery {
+  readonly executionID: string;
+}
+
 export interface EnvironmentStatistics {
   readonly id: number;
   readonly prewarmingPoolSize: number;
@@ -60,6 +76,9 @@ export interface EnvironmentStatistics {
   /** Why the pool is not full; absent where it is. */
   readonly reason?: string;
 }
+
+/** By the id of the environment. */
+export type StatisticsAnswer = Readonly<Record<string, EnvironmentStatistics>>;
 
 export interface ErrorAnswer {
   readonly message: string;

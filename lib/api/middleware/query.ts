@@ -1,29 +1,22 @@
 import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '../../base/errors.js';
-import type { Schema, Validator } from './validate.js';
+import type { Schema } from '../schemas/schema.js';
 import { createValidator } from './validate.js';
 
 /**
- * A validator of the query of a request: every parameter once, none that `properties` does not name. Values are texts.
+ * A validator of the query of a request: every parameter once, none that the schema does not name. What the schema has
+ * as a boolean is written `true` or `false`; everything else is a text.
  */
-export function createQueryValidator<T>(
-  properties: Readonly<Record<string, Schema>>,
-  required: readonly string[] = [],
-): (req: IncomingMessage) => T {
-  const validate: Validator<T> = createValidator<T>({
-    type: 'object',
-    expected: 'a query',
-    additionalProperties: false,
-    properties,
-    required,
-  });
-  return (req) => validate(parseQuery(req.url ?? ''));
+export function createQueryValidator<T>(schema: Schema<T>): (req: IncomingMessage) => T {
+  const validate = createValidator(schema);
+  const isFlag = (name: string): boolean => schema.properties?.[name]?.type === 'boolean';
+  return (req) => validate(parseQuery(req.url ?? '', isFlag));
 }
 
-function parseQuery(url: string): Record<string, string> {
+function parseQuery(url: string, isFlag: (name: string) => boolean): Record<string, unknown> {
   const start = url.indexOf('?');
   const given = new URLSearchParams(start < 0 ? '' : url.slice(start + 1));
-  const query = new Map<string, string>();
+  const query = new Map<string, unknown>();
   for (const [name, value] of given) {
     if (query.has(name)) {
       throw new ServiceError(
@@ -31,7 +24,7 @@ function parseQuery(url: string): Record<string, string> {
         `the parameter ${JSON.stringify(name.slice(0, 60))} is given twice`,
       );
     }
-    query.set(name, value);
+    query.set(name, isFlag(name) && /^(true|false)$/.test(value) ? value === 'true' : value);
   }
   return Object.fromEntries(query);
 }

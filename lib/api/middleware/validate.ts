@@ -5,25 +5,17 @@
  * that a client sent are never quoted back: they may be secrets.
  */
 import type { ErrorObject } from 'ajv';
-import { Ajv } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { ServiceError } from '../../base/errors.js';
-
-/** A part of a JSON schema as used here; `expected` completes the sentence "must be …". */
-export interface Schema {
-  readonly type: 'object' | 'array' | 'string' | 'integer' | 'boolean';
-  readonly nullable?: true;
-  readonly expected: string;
-  readonly [keyword: string]: unknown;
-}
+import type { Schema } from '../schemas/schema.js';
 
 /** Throws INVALID_REQUEST, naming the field, unless the value is a `T`. */
 export type Validator<T> = (value: unknown) => T;
 
-const ajv = new Ajv({ verbose: true, strict: true });
+const ajv = new Ajv2020({ verbose: true, strict: true });
 ajv.addVocabulary(['expected']);
 
-/** The caller vouches that the schema describes `T`; test/api/schemas.test.ts holds both against each other. */
-export function createValidator<T>(schema: Schema): Validator<T> {
+export function createValidator<T>(schema: Schema<T>): Validator<T> {
   const validate = ajv.compile<T>(schema);
   return (value) => {
     if (validate(value)) return value;

@@ -3,48 +3,55 @@ import { ServiceError } from '../../base/errors.js';
 import type { EnvironmentId } from '../../base/ids.js';
 import type { Environment } from '../../environments/environment.js';
 import { createEnvironment } from '../../environments/environment.js';
-import type { EnvironmentAnswer, EnvironmentBody } from '../../protocol/http.js';
-import { API_BASE } from '../../protocol/http.js';
+import type { EnvironmentAnswer, EnvironmentBody, EnvironmentListAnswer } from '../../protocol/http.js';
 import { sendEmpty, sendJson } from '../answer.js';
 import { contextOf } from '../context.js';
 import type { ApiDeps } from '../deps.js';
 import { readJson } from '../middleware/body.js';
-import { parseEnvironmentId, validateEnvironment, validateFetch } from '../schemas/environment.js';
-import { validateNoQuery } from '../schemas/runner.js';
-import { declareRoute, parameter } from './route.js';
+import {
+  deleteEnvironment,
+  getEnvironment,
+  listEnvironments,
+  putEnvironment,
+} from '../operations/environments.js';
+import { parseEnvironmentId } from '../schemas/environment.js';
+import { declareRoutes, parameter, route } from './route.js';
 
 export function environmentRoutes(router: Router, { runners, config, clock }: ApiDeps): void {
   const body = { limitBytes: config.server.maxBodyBytes, clock };
 
-  declareRoute(router, `${API_BASE}/execution-environments`, {
-    GET: async (req, res) => {
-      if (validateFetch(req).fetch === 'true')
-        await runners.refreshEnvironments(contextOf(req).requestSignal);
-      sendJson(res, 200, { executionEnvironments: runners.environments().map(toAnswer) });
-    },
-  });
+  declareRoutes(
+    router,
+    route(listEnvironments, async (req, res) => {
+      const { fetch } = listEnvironments.parseQuery(req);
+      if (fetch) await runners.refreshEnvironments(contextOf(req).requestSignal);
+      const answer: EnvironmentListAnswer = { executionEnvironments: runners.environments().map(toAnswer) };
+      sendJson(res, 200, answer);
+    }),
+  );
 
-  declareRoute(router, `${API_BASE}/execution-environments/:id`, {
-    GET: async (req, res) => {
+  declareRoutes(
+    router,
+    route(getEnvironment, async (req, res) => {
       const id = parseEnvironmentId(parameter(req, 'id'));
-      if (validateFetch(req).fetch === 'true')
-        await runners.refreshEnvironments(contextOf(req).requestSignal);
+      const { fetch } = getEnvironment.parseQuery(req);
+      if (fetch) await runners.refreshEnvironments(contextOf(req).requestSignal);
       sendJson(res, 200, toAnswer(runners.environment(id)));
-    },
-    PUT: async (req, res) => {
+    }),
+    route(putEnvironment, async (req, res) => {
       const id = parseEnvironmentId(parameter(req, 'id'));
-      validateNoQuery(req);
-      const environment = toEnvironment(id, validateEnvironment(await readJson(req, body)));
+      putEnvironment.parseQuery(req);
+      const environment = toEnvironment(id, putEnvironment.parseBody(await readJson(req, body)));
       const outcome = await runners.putEnvironment(environment);
       sendEmpty(res, outcome === 'created' ? 201 : 204);
-    },
-    DELETE: async (req, res) => {
+    }),
+    route(deleteEnvironment, async (req, res) => {
       const id = parseEnvironmentId(parameter(req, 'id'));
-      validateNoQuery(req);
+      deleteEnvironment.parseQuery(req);
       await runners.deleteEnvironment(id);
       sendEmpty(res, 204);
-    },
-  });
+    }),
+  );
 }
 
 function toEnvironment(id: EnvironmentId, body: EnvironmentBody): Environment {

@@ -1,24 +1,26 @@
 import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 import type { Router } from 'express';
+import { ServiceError } from '../../base/errors.js';
 import type { ExecutionId, RunnerId } from '../../base/ids.js';
 import type { ExecuteAnswer } from '../../protocol/http.js';
 import { API_BASE } from '../../protocol/http.js';
 import { sendJson } from '../answer.js';
 import type { ApiDeps } from '../deps.js';
 import { readJson } from '../middleware/body.js';
-import { validateExecute, validateNoQuery } from '../schemas/runner.js';
-import { declareRoute, parameter } from './route.js';
+import { openSocket, prepareExecution } from '../operations/runners.js';
+import { declareRoutes, parameter, route } from './route.js';
 
 export function executionRoutes(router: Router, { runners, executions, config, clock }: ApiDeps): void {
   const body = { limitBytes: config.server.maxBodyBytes, clock };
 
-  declareRoute(router, `${API_BASE}/runners/:id/execute`, {
-    POST: async (req, res) => {
+  declareRoutes(
+    router,
+    route(prepareExecution, async (req, res) => {
       const id = parameter(req, 'id');
       runners.get(id); // an unknown runner is told before its body is judged
-      validateNoQuery(req);
-      const request = validateExecute(await readJson(req, body));
+      prepareExecution.parseQuery(req);
+      const request = prepareExecution.parseBody(await readJson(req, body));
       const runner = runners.get(id); // it may have gone while the body arrived
       const executionId = executions.prepare(runner, {
         command: request.command,
@@ -30,8 +32,21 @@ export function executionRoutes(router: Router, { runners, executions, config, c
       });
       const answer: ExecuteAnswer = { websocketUrl: websocketUrl(req, runner.id, executionId) };
       sendJson(res, 200, answer);
-    },
-  });
+    }),
+  );
+
+  // The handshake itself never comes here: websocket/upgrade.ts takes it from the server.
+  declareRoutes(
+    router,
+    route(openSocket, (req) => {
+      openSocket.parseQuery(req);
+      runners.get(parameter(req, 'id'));
+      throw new ServiceError(
+        'INVALID_REQUEST',
+        'this address is for WebSockets, and the request is no handshake',
+      );
+    }),
+  );
 }
 
 /** The address under which the client reached us, since that is one that works for it. */

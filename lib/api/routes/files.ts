@@ -4,27 +4,26 @@ import { ServiceError } from '../../base/errors.js';
 import type { SourceFile } from '../../execution/files/api.js';
 import { isFolder } from '../../execution/files/plan.js';
 import type { CopyEntry } from '../../protocol/files.js';
-import { API_BASE } from '../../protocol/http.js';
 import { sendEmpty } from '../answer.js';
 import { contextOf } from '../context.js';
 import type { ApiDeps } from '../deps.js';
-import { validateListFiles, validateReadFile, validateUpdateFiles } from '../schemas/files.js';
-import { validateNoQuery } from '../schemas/runner.js';
+import { listFiles, readFile, updateFiles } from '../operations/files.js';
 import type { SpooledBody } from '../uploads/spool.js';
 import { spoolJson } from '../uploads/spool.js';
-import { declareRoute, parameter } from './route.js';
+import { declareRoutes, parameter, route } from './route.js';
 
 /** Files of a runner: delete and copy, list, download. Bodies are streamed both ways. */
 export function fileRoutes(router: Router, { runners, files, config, clock, randomness }: ApiDeps): void {
   const spooling = { limitBytes: config.server.maxBodyBytes, clock, randomness };
 
-  declareRoute(router, `${API_BASE}/runners/:id/files`, {
-    PATCH: async (req, res) => {
+  declareRoutes(
+    router,
+    route(updateFiles, async (req, res) => {
       const id = parameter(req, 'id');
       runners.get(id); // an unknown runner is told before its body is judged
-      validateNoQuery(req);
+      updateFiles.parseQuery(req);
       await using body = await spoolJson(req, spooling);
-      const request = validateUpdateFiles(body.value);
+      const request = updateFiles.parseBody(body.value);
       const sources = await Promise.all(
         (request.copy ?? []).map((entry, index) => source(body, entry, index)),
       );
@@ -32,15 +31,14 @@ export function fileRoutes(router: Router, { runners, files, config, clock, rand
       const { requestSignal } = contextOf(req);
       await files.update(runner, { removals: request.delete ?? [], files: sources, requestSignal });
       sendEmpty(res, 204);
-    },
-
-    GET: async (req, res) => {
+    }),
+    route(listFiles, async (req, res) => {
       const runner = runners.get(parameter(req, 'id'));
-      const query = validateListFiles(req);
+      const query = listFiles.parseQuery(req);
       await using listing = await files.list(runner, {
         path: query.path ?? './',
-        recursive: query.recursive !== 'false',
-        privileged: query.privilegedExecution === 'true',
+        recursive: query.recursive ?? true,
+        privileged: query.privilegedExecution ?? false,
         requestSignal: contextOf(req).requestSignal,
       });
       res.writeHead(200, { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store' });
@@ -56,16 +54,17 @@ export function fileRoutes(router: Router, { runners, files, config, clock, rand
         }
       }
       res.end(separator === ',' ? ']}' : '{"files":[]}');
-    },
-  });
+    }),
+  );
 
-  declareRoute(router, `${API_BASE}/runners/:id/files/raw`, {
-    GET: async (req, res) => {
+  declareRoutes(
+    router,
+    route(readFile, async (req, res) => {
       const runner = runners.get(parameter(req, 'id'));
-      const query = validateReadFile(req);
+      const query = readFile.parseQuery(req);
       await using content = await files.read(runner, {
         path: query.path,
-        privileged: query.privilegedExecution === 'true',
+        privileged: query.privilegedExecution ?? false,
         requestSignal: contextOf(req).requestSignal,
       });
       res.writeHead(200, {
@@ -75,8 +74,8 @@ export function fileRoutes(router: Router, { runners, files, config, clock, rand
         ...(content.sizeBytes === undefined ? {} : { 'Content-Length': content.sizeBytes }),
       });
       await sendBytes(req, res, content.bytes);
-    },
-  });
+    }),
+  );
 }
 
 async function source(body: SpooledBody, { path, content }: CopyEntry, index: number): Promise<SourceFile> {

@@ -1,14 +1,15 @@
 import type { Router } from 'express';
 import { ServiceError } from '../../base/errors.js';
-import { API_BASE } from '../../protocol/http.js';
 import { sendEmpty } from '../answer.js';
 import type { ApiDeps } from '../deps.js';
-import { declareRoute } from './route.js';
+import { getHealth } from '../operations/service.js';
+import { declareRoutes, route } from './route.js';
 
 /** `GET /health`: may this service be sent clients? The only route without a token. */
 export function healthRoutes(router: Router, { runners, config }: ApiDeps): void {
-  declareRoute(router, `${API_BASE}/health`, {
-    GET: (_req, res) => {
+  declareRoutes(
+    router,
+    route(getHealth, (_req, res) => {
       if (!runners.nomadReachable) {
         throw new ServiceError(
           'NOMAD_UNREACHABLE',
@@ -26,6 +27,6 @@ export function healthRoutes(router: Router, { runners, config }: ApiDeps): void
         );
       }
       sendEmpty(res, 204);
-    },
-  });
+    }),
+  );
 }

@@ -1,22 +1,35 @@
 import type { Request, Response, Router } from 'express';
 import { ServiceError } from '../../base/errors.js';
+import { API_BASE } from '../../protocol/http.js';
 import { contextOf } from '../context.js';
+import type { Operation } from '../operations/operation.js';
 
-/** Handles one method of one path. A rejection is answered by the error middleware. */
+/** Handles one operation. A rejection is answered by the error middleware. */
 export type Handler = (req: Request, res: Response) => void | Promise<void>;
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+/** An operation with what answers it. */
+export interface Route {
+  readonly operation: Operation;
+  readonly handle: Handler;
+}
+
+export function route(operation: Operation, handle: Handler): Route {
+  return { operation, handle };
+}
 
 /**
- * Declares a path with its methods. HEAD goes with GET; any other method is answered with 405 and `Allow`. The path's
+ * Declares the routes of one path. HEAD goes with GET; any other method is answered with 405 and `Allow`. The path's
  * pattern becomes the route of the request's log line.
  */
-export function declareRoute(
-  router: Router,
-  path: string,
-  handlers: Readonly<Partial<Record<Method, Handler>>>,
-): void {
-  const byMethod = new Map<string, Handler>(Object.entries(handlers));
+export function declareRoutes(router: Router, ...routes: readonly [Route, ...Route[]]): void {
+  const path = expressPath(routes[0].operation);
+  const byMethod = new Map<string, Handler>();
+  for (const { operation, handle } of routes) {
+    if (expressPath(operation) !== path) {
+      throw new ServiceError('ILLEGAL_STATE', `${operation.id} is not at ${path}`);
+    }
+    byMethod.set(operation.method, handle);
+  }
   const get = byMethod.get('GET');
   if (get) byMethod.set('HEAD', get);
   const allowed = [...byMethod.keys()].join(', ');
@@ -32,6 +45,11 @@ export function declareRoute(
     }
     await handler(req, res);
   });
+}
+
+/** Where an operation is served, with parameters as Express writes them: `/api/v1/runners/:id`. */
+export function expressPath({ path }: Pick<Operation, 'path'>): string {
+  return API_BASE + path.replace(/\{(\w+)\}/g, ':$1');
 }
 
 /** A named part of the path; Express has no other form than a text for those used here. */

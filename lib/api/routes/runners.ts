@@ -1,23 +1,23 @@
 import type { Router } from 'express';
 import { environmentId } from '../../base/ids.js';
 import type { MappedPort } from '../../nomad/model.js';
-import type { ClaimAnswer } from '../../protocol/http.js';
-import { API_BASE } from '../../protocol/http.js';
+import type { ClaimAnswer, MappedPortAnswer } from '../../protocol/http.js';
 import { sendEmpty, sendJson } from '../answer.js';
 import { contextOf } from '../context.js';
 import type { ApiDeps } from '../deps.js';
 import { readJson } from '../middleware/body.js';
-import { validateClaim, validateNoQuery } from '../schemas/runner.js';
-import { declareRoute, parameter } from './route.js';
+import { claimRunner, returnRunner } from '../operations/runners.js';
+import { declareRoutes, parameter, route } from './route.js';
 
 export function runnerRoutes(router: Router, { runners, config, clock }: ApiDeps): void {
   const body = { limitBytes: config.server.maxBodyBytes, clock };
 
-  declareRoute(router, `${API_BASE}/runners`, {
-    POST: async (req, res) => {
-      validateNoQuery(req);
+  declareRoutes(
+    router,
+    route(claimRunner, async (req, res) => {
+      claimRunner.parseQuery(req);
       const { requestSignal, log } = contextOf(req);
-      const claim = validateClaim(await readJson(req, body));
+      const claim = claimRunner.parseBody(await readJson(req, body));
       const runner = await runners.claim({
         environmentId: environmentId(claim.executionEnvironmentId),
         inactivityTimeoutSeconds: claim.inactivityTimeout ?? 0,
@@ -31,18 +31,19 @@ export function runnerRoutes(router: Router, { runners, config, clock }: ApiDeps
       }
       const answer: ClaimAnswer = { runnerId: runner.id, mappedPorts: runner.mappedPorts.map(toMappedPort) };
       sendJson(res, 200, answer);
-    },
-  });
+    }),
+  );
 
-  declareRoute(router, `${API_BASE}/runners/:id`, {
-    DELETE: async (req, res) => {
-      validateNoQuery(req);
+  declareRoutes(
+    router,
+    route(returnRunner, async (req, res) => {
+      returnRunner.parseQuery(req);
       await runners.return(parameter(req, 'id'));
       sendEmpty(res, 204);
-    },
-  });
+    }),
+  );
 }
 
-function toMappedPort({ exposedPort, hostIp, hostPort }: MappedPort): ClaimAnswer['mappedPorts'][number] {
+function toMappedPort({ exposedPort, hostIp, hostPort }: MappedPort): MappedPortAnswer {
   return { exposedPort, hostAddress: `${hostIp.includes(':') ? `[${hostIp}]` : hostIp}:${hostPort}` };
 }

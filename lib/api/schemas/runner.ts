@@ -1,37 +1,88 @@
-import type { ClaimBody, ExecuteBody } from '../../protocol/http.js';
-import { createQueryValidator } from '../middleware/query.js';
-import { createValidator } from '../middleware/validate.js';
-import { flag, integer, object, seconds, text, variables } from './values.js';
+import type {
+  ClaimAnswer,
+  ClaimBody,
+  ExecuteAnswer,
+  ExecuteBody,
+  MappedPortAnswer,
+  SocketQuery,
+} from '../../protocol/http.js';
+import { answer, integer, list, object, text, told } from './schema.js';
+import { environmentIdNumber, flag, path, plainText, seconds, variables } from './values.js';
 
-export const validateClaim = createValidator<ClaimBody>(
-  object({ executionEnvironmentId: integer(0, Number.MAX_SAFE_INTEGER), inactivityTimeout: seconds }, [
-    'executionEnvironmentId',
-  ]),
+export const claimBody = object<ClaimBody>(
+  { executionEnvironmentId: told(environmentIdNumber, 'The environment to take a runner of.', 10) },
+  {
+    inactivityTimeout: told(
+      seconds,
+      'Seconds without execution or transfer after which the runner is taken back. 0, the default, means never.',
+      300,
+    ),
+  },
 );
 
-export const validateExecute = createValidator<ExecuteBody>(
-  object(
-    {
-      command: text,
-      privilegedExecution: flag,
-      environment: variables,
-      timeLimit: seconds,
-      interactive: flag,
-      workingDirectory: {
-        type: 'string',
-        pattern: '^[^\\u0000]+$',
-        maxLength: 4096,
-        expected: 'a path',
-      },
-    },
-    ['command'],
-  ),
+const mappedPort = answer<MappedPortAnswer>(
+  {
+    exposedPort: told(integer(1, 65_535), 'The port in the runner.', 8080),
+    hostAddress: told(text('an address'), 'Where it is reached from outside.', '10.0.0.7:23456'),
+  },
+  {},
 );
 
-export const validateSocketQuery = createQueryValidator<{ readonly executionID: string }>(
-  { executionID: { type: 'string', minLength: 1, expected: 'the id of an execution' } },
-  ['executionID'],
+export const claimAnswer = answer<ClaimAnswer>(
+  {
+    runnerId: told(
+      text('the id of a runner', { minLength: 1 }),
+      'Names the runner in all further requests.',
+      '10-8f8f3c1e-6a55-4c02-9d0c-2f6a5a0c7a11',
+    ),
+    mappedPorts: list(mappedPort),
+  },
+  {},
 );
 
-/** For routes without parameters. */
-export const validateNoQuery = createQueryValidator<Record<string, never>>({});
+export const executeBody = object<ExecuteBody>(
+  {
+    command: told(
+      plainText,
+      'The command, exactly as `sh -c` is to run it; line breaks are fine.',
+      'python3 main.py',
+    ),
+  },
+  {
+    privilegedExecution: told(flag, 'Run as root instead of the unprivileged user.', false),
+    environment: told(variables, 'Variables of this command, over those of the environment.'),
+    timeLimit: told(
+      seconds,
+      'Seconds after which the program is ended with the message `timeout`. 0, the default, means never.',
+      10,
+    ),
+    interactive: told(
+      flag,
+      'Run with a terminal (the default). `false` gives the program pipes instead and keeps bytes as they are.',
+      true,
+    ),
+    workingDirectory: told(path, 'Where the command starts; else in the working directory of the image.'),
+  },
+);
+
+export const executeAnswer = answer<ExecuteAnswer>(
+  {
+    websocketUrl: told(
+      text('a URL', { format: 'uri' }),
+      'Open it once, within `execution.preparedTimeout` seconds (60 by default), to run the command.',
+      'ws://127.0.0.1:7200/api/v1/runners/10-8f8f3c1e-6a55-4c02-9d0c-2f6a5a0c7a11/websocket?executionID=5f0c2b52-19c7-4b0e-8f07-0a1c1f1f9d3e',
+    ),
+  },
+  {},
+);
+
+export const socketQuery = object<SocketQuery>(
+  {
+    executionID: told(
+      text('the id of an execution', { minLength: 1 }),
+      'From the `websocketUrl` of a prepared execution.',
+      '5f0c2b52-19c7-4b0e-8f07-0a1c1f1f9d3e',
+    ),
+  },
+  {},
+);

@@ -1,41 +1,36 @@
-import type { Schema } from '../middleware/validate.js';
+import type { Schema } from './schema.js';
+import { integer, text } from './schema.js';
 
-/** Kinds of values that several bodies hold. */
+/** Kinds of values that several bodies and queries hold. */
 
 /** Longest time in seconds that fits a timer of 31 bits of milliseconds. */
 const MAX_SECONDS = 2_147_483;
 
-/** Text that can stand in an argument vector or an environment. */
+/** Text that can stand in an argument vector, an environment or a path. */
 const NO_NUL = '^[^\\u0000]*$';
 
-export const seconds: Schema = {
-  type: 'integer',
-  minimum: 0,
-  maximum: MAX_SECONDS,
+export const seconds: Schema<number> = {
+  ...integer(0, MAX_SECONDS),
   expected: `an integer from 0 to ${MAX_SECONDS} (seconds)`,
 };
 
-export const flag: Schema = { type: 'boolean', expected: 'true or false' };
+export const flag: Schema<boolean> = { type: 'boolean', expected: 'true or false' };
 
-export const text: Schema = { type: 'string', pattern: NO_NUL, expected: 'a text without NUL' };
+export const plainText = text('a text without NUL', { pattern: NO_NUL });
+
+/** Longest that the kernel takes, its NUL not counted. */
+export const path = text('a path', { pattern: '^[^\\u0000]+$', minLength: 1, maxLength: 4095 });
 
 /** `null` means absent. */
-export const variables: Schema = {
-  type: 'object',
-  nullable: true,
+export const variables: Schema<Readonly<Record<string, string>> | null> = {
+  type: ['object', 'null'],
   expected: 'an object of texts, or null',
   propertyNames: {
     pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
     expected: 'of the form [A-Za-z_][A-Za-z0-9_]*',
   },
-  additionalProperties: text,
+  additionalProperties: plainText,
+  examples: [{ LANG: 'C.UTF-8' }],
 };
 
-export function integer(minimum: number, maximum: number): Schema {
-  return { type: 'integer', minimum, maximum, expected: `an integer from ${minimum} to ${maximum}` };
-}
-
-/** An object with these fields and no others. */
-export function object(properties: Readonly<Record<string, Schema>>, required: readonly string[]): Schema {
-  return { type: 'object', expected: 'an object', additionalProperties: false, properties, required };
-}
+export const environmentIdNumber = integer(0, Number.MAX_SAFE_INTEGER);

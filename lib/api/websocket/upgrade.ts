@@ -16,19 +16,19 @@ import { WebSocketServer } from 'ws';
 import { ServiceError } from '../../base/errors.js';
 import { executionId } from '../../base/ids.js';
 import type { PreparedExecution } from '../../execution/api.js';
-import { API_BASE } from '../../protocol/http.js';
 import { contextOf, logRequest, openContext } from '../context.js';
 import type { ApiDeps } from '../deps.js';
 import type { Authenticator } from '../middleware/auth.js';
 import { createAuthenticator } from '../middleware/auth.js';
 import { sendError } from '../middleware/errors.js';
-import { validateSocketQuery } from '../schemas/runner.js';
+import { openSocket } from '../operations/runners.js';
+import { expressPath } from '../routes/route.js';
 import { ExecutionProxy } from './proxy.js';
 
 /** Longest frame of input. */
 const MAX_PAYLOAD_BYTES = 1024 * 1024;
-const SOCKET_PATH = new RegExp(`^${API_BASE}/runners/([^/]+)/websocket$`);
-const ROUTE = `${API_BASE}/runners/:id/websocket`;
+const ROUTE = expressPath(openSocket);
+const SOCKET_PATH = new RegExp(`^${ROUTE.replace(':id', '([^/]+)')}$`);
 
 export class WebSocketGateway {
   readonly #deps: ApiDeps;
@@ -96,7 +96,7 @@ export class WebSocketGateway {
     contextOf(req).route = ROUTE;
     if (this.#isStopping) throw new ServiceError('STOPPED', 'the service is stopping');
     assertHandshake(req);
-    const { executionID } = validateSocketQuery(req);
+    const { executionID } = openSocket.parseQuery(req);
     const runner = this.#deps.runners.get(decode(encodedId));
     if (!connection.readable || !connection.writable) {
       throw new ServiceError('STOPPED', 'the client left before its upgrade');

@@ -1,0 +1,117 @@
+import { claimAnswer, claimBody, executeAnswer, executeBody, socketQuery } from '../schemas/runner.js';
+import { told, text } from '../schemas/schema.js';
+import { defineBodyOperation, defineOperation, json, noQuery } from './operation.js';
+
+/** Any text is an id that may be asked for; one that is none is of a runner that is gone. */
+export const runnerIdParameter = told(
+  text('the id of a runner', { minLength: 1 }),
+  'The id that the claim answered.',
+  '10-8f8f3c1e-6a55-4c02-9d0c-2f6a5a0c7a11',
+);
+
+const id = runnerIdParameter;
+const claimed = { id: '$response.body#/runnerId' };
+
+export const claimRunner = defineBodyOperation({
+  id: 'claimRunner',
+  method: 'POST',
+  path: '/runners',
+  tag: 'Runners',
+  access: 'runners',
+  summary: 'Claim a runner',
+  description:
+    'Hands out an idle runner, to one client, once. Nothing is waited for: where none is idle the answer is a 500 `NOMAD_OVERLOAD` that says why, with `Retry-After`.',
+  query: noQuery,
+  body: {
+    schema: claimBody,
+    examples: { 'five minutes': { executionEnvironmentId: 10, inactivityTimeout: 300 } },
+  },
+  answers: {
+    200: {
+      ...json('The runner.', claimAnswer, {
+        runnerId: '10-8f8f3c1e-6a55-4c02-9d0c-2f6a5a0c7a11',
+        mappedPorts: [{ exposedPort: 8080, hostAddress: '10.0.0.7:23456' }],
+      }),
+      links: {
+        prepareExecution: claimed,
+        updateFiles: claimed,
+        listFiles: claimed,
+        readFile: claimed,
+        returnRunner: claimed,
+      },
+    },
+  },
+  failures: ['ENVIRONMENT_NOT_FOUND', 'NO_RUNNER_AVAILABLE', 'NOT_READY'],
+  usesNomad: true,
+});
+
+export const returnRunner = defineOperation({
+  id: 'returnRunner',
+  method: 'DELETE',
+  path: '/runners/{id}',
+  tag: 'Runners',
+  access: 'runners',
+  summary: 'Return a runner',
+  description: 'Ends all that runs in it. A runner is never handed out twice: its job is purged from Nomad.',
+  parameters: { id },
+  query: noQuery,
+  answers: { 204: { description: 'It is gone.' } },
+  failures: ['RUNNER_GONE', 'NOT_READY'],
+  usesNomad: true,
+});
+
+export const prepareExecution = defineBodyOperation({
+  id: 'prepareExecution',
+  method: 'POST',
+  path: '/runners/{id}/execute',
+  tag: 'Executions',
+  access: 'runners',
+  summary: 'Prepare a command',
+  description: 'The command runs when the socket of the answer is opened, and once.',
+  parameters: { id },
+  query: noQuery,
+  body: {
+    schema: executeBody,
+    examples: {
+      plain: { command: 'python3 main.py', timeLimit: 10 },
+      'exact bytes': { command: 'tar -c src', interactive: false, workingDirectory: '/workspace' },
+      'with variables': {
+        command: 'echo "$GREETING"\nid',
+        environment: { GREETING: 'hello world' },
+        privilegedExecution: true,
+      },
+    },
+  },
+  answers: {
+    200: json('The address of its socket.', executeAnswer, {
+      websocketUrl:
+        'ws://127.0.0.1:7200/api/v1/runners/10-8f8f3c1e-6a55-4c02-9d0c-2f6a5a0c7a11/websocket?executionID=5f0c2b52-19c7-4b0e-8f07-0a1c1f1f9d3e',
+    }),
+  },
+  failures: ['RUNNER_GONE', 'TOO_MANY_EXECUTIONS', 'NOT_READY'],
+});
+
+export const openSocket = defineOperation({
+  id: 'openSocket',
+  method: 'GET',
+  path: '/runners/{id}/websocket',
+  tag: 'Executions',
+  access: 'runners',
+  summary: 'Run a prepared command, with a WebSocket',
+  description: [
+    'A WebSocket handshake (RFC 6455, version 13). A request that is none is answered with 400. All that can be wrong is answered before the upgrade; an execution serves one socket.',
+    'From the server come text frames, each one JSON object: `{"type":"start"}` first; then `{"type":"stdout","data":"…"}` and `{"type":"stderr","data":"…"}`; then exactly one end, which is `{"type":"exit","data":0}` with the exit code, `{"type":"timeout"}` at a time limit, or `{"type":"error","data":"…"}`. Nothing follows the end; the socket is then closed with 1000.',
+    'What the client sends, text or binary, is the program’s standard input as it stands. With a terminal `\\u0003` interrupts and `\\u0004` ends the input. A client that closes or vanishes ends its program and everything that this one started.',
+  ].join('\n\n'),
+  parameters: { id },
+  query: socketQuery,
+  answers: {
+    101: {
+      description: 'The connection is a WebSocket now.',
+      headers: {
+        Upgrade: { description: 'Always `websocket`.', schema: text('websocket') },
+      },
+    },
+  },
+  failures: ['RUNNER_GONE', 'EXECUTION_NOT_FOUND', 'EXECUTION_TAKEN', 'NOT_READY'],
+});
