@@ -13,8 +13,12 @@ export interface PoolWait {
 }
 
 const POLL_MS = 100;
-/** Without any change for this long, waiting on is no use: what is missing is said, and the start goes on. */
+/**
+ * Without any change for this long, waiting on is no use: what is missing is said, and the start goes on. An image may be
+ * on its way for a while; a runner that cannot be placed is not.
+ */
 const STUCK_MS = 60_000;
+const STUCK_WITH_REASON_MS = 10_000;
 
 /** Shows how the pools fill until they are full. Resolves with false where they stopped filling before that. */
 export async function waitForPools({ api, ids, clock, talk, signal }: PoolWait): Promise<boolean> {
@@ -28,7 +32,8 @@ export async function waitForPools({ api, ids, clock, talk, signal }: PoolWait):
     talk.progress('pool', text);
     const short = pools.filter(isShort);
     if (short.length === 0 && pools.length === ids.size) return true;
-    if (clock.monotonicMs() - changedMs > STUCK_MS) {
+    const limitMs = short.every(({ reason }) => reason !== undefined) ? STUCK_WITH_REASON_MS : STUCK_MS;
+    if (clock.monotonicMs() - changedMs > limitMs) {
       for (const { id, reason } of short)
         talk.say('pool', `${id} is not full: ${reason ?? 'no reason is known'}`);
       return false;
