@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { orAbort } from '../base/abort.js';
 import { Backoff } from '../base/backoff.js';
 import type { Clock } from '../base/clock.js';
@@ -78,6 +79,7 @@ export class Follower {
     const { nomad, read, onListing, onEvent } = this.#deps;
     const ending = new AbortController();
     const sessionSignal = AbortSignal.any([signal, ending.signal]);
+    setMaxListeners(0, sessionSignal); // a listing asks for much at once
     const subscription = nomad.events.subscribe({ topics: TOPICS, signal: sessionSignal });
     let waiting: NomadEvent[] | undefined = [];
     const pump = async (): Promise<never> => {

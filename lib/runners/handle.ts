@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { reasonOf } from '../base/abort.js';
 import type { Clock, Timer } from '../base/clock.js';
 import { ServiceError } from '../base/errors.js';
@@ -45,6 +46,7 @@ export class RunnerHandle implements ClaimedRunner {
     this.environment = options.environment;
     this.allocationId = options.allocationId;
     this.mappedPorts = options.mappedPorts;
+    setMaxListeners(0, this.runnerSignal); // every execution and transfer listens
     this.#inactivity = new InactivityTimer(clock, options.inactivityTimeoutSeconds * 1000, () =>
       giveUp('inactive'),
     );

@@ -2,22 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
-import { ServiceError } from '../../lib/base/errors.js';
 import { createBaseJob, loadBaseJob, packagedBaseJob } from '../../lib/environments/base-job.js';
 import { theBaseJob } from '../support/environments.js';
+import { failureOf } from '../support/failures.js';
 import type { WireJob } from '../../lib/nomad/wire.js';
 
 const noParser = { parse: () => Promise.reject(new Error('nothing is to be parsed')) };
-
-async function failure(work: () => unknown): Promise<ServiceError> {
-  try {
-    await work();
-  } catch (error) {
-    expect(error).to.be.instanceOf(ServiceError);
-    return error as ServiceError;
-  }
-  throw new Error('nothing was thrown');
-}
 
 describe('loadBaseJob', () => {
   let folder = '';
@@ -84,15 +74,15 @@ describe('loadBaseJob', () => {
     for (const [word, spoil] of spoilers) {
       const job = structuredClone(theBaseJob().document);
       spoil(job);
-      const error = await failure(() => createBaseJob('my.json', job));
+      const error = await failureOf(() => createBaseJob('my.json', job));
       expect(error.code).to.equal('INVALID_CONFIG');
       expect(error.message).to.contain('my.json').and.to.contain(word);
     }
     for (const text of ['{', '[]', '{"Job":1}']) {
       const parser = { parse: () => Promise.resolve({ ID: 'x' }) };
-      expect((await failure(() => loadBaseJob(fileWith(text), parser))).code).to.equal('INVALID_CONFIG');
+      expect((await failureOf(() => loadBaseJob(fileWith(text), parser))).code).to.equal('INVALID_CONFIG');
     }
-    const missing = await failure(() => loadBaseJob(path.join(folder, 'none'), noParser));
+    const missing = await failureOf(() => loadBaseJob(path.join(folder, 'none'), noParser));
     expect(missing.message).to.contain('none');
   });
 });
