@@ -140,12 +140,13 @@ class Run {
     this.observe({ kind: 'listing', listing: this.truth.listing(this.state.sequence) });
   }
 
-  /** A late event of a purged runner may have it purged once more, which finds nothing. */
-  settlePurges(): void {
+  /** A late event of a runner that is gone may have it looked at or purged once more, which finds nothing. */
+  settleInVain(): void {
     for (const effect of this.#pending.splice(0)) {
-      expect(effect.kind).to.equal('purge');
-      expect(effect.kind === 'purge' && this.truth.jobs.has(effect.id)).to.equal(false);
+      expect(effect.kind).to.be.oneOf(['purge', 'inspect']);
+      expect(this.truth.jobs.has(effect.id as RunnerId)).to.equal(false);
       if (effect.kind === 'purge') this.observe({ kind: 'purged', id: effect.id });
+      if (effect.kind === 'inspect') this.observe({ kind: 'inspected', id: effect.id, job: undefined });
     }
   }
 
@@ -281,7 +282,7 @@ describe('reconcile, whatever the order, loss and repetition of what is heard', 
         const old = run.truth.said.map((observation, n) => ({ observation, order: Math.sin(seed + n) }));
         old.sort((a, b) => a.order - b.order);
         for (const { observation } of old) run.observe(observation);
-        run.settlePurges();
+        run.settleInVain();
         run.observe({ kind: 'listing', listing: run.truth.listing(run.state.sequence) });
         expect(run.outline()).to.deep.equal(before);
         expect(run.unanswered).to.equal(0);
