@@ -78,6 +78,13 @@ export class EnvironmentStore {
     return { environments, unreadable };
   }
 
+  /** The environment as Nomad has it now; undefined where it has none, or none that can be understood. */
+  async get(id: EnvironmentId, signal?: AbortSignal): Promise<StoredEnvironment | undefined> {
+    const job = await this.#deps.jobs.get(templateJobId(id), signal);
+    const stored = job && readTemplate(job);
+    return stored && 'reason' in stored ? undefined : stored;
+  }
+
   /** Registers the template job of `environment`, over whatever is there. */
   async put(environment: Environment, signal?: AbortSignal): Promise<StoredEnvironment> {
     const job = createTemplateJob(environment, this.#deps.base, this.#deps.networkMode);

@@ -6,9 +6,6 @@ import type { Logger } from '../base/log.js';
 import type { Environment } from '../environments/environment.js';
 import { isSameEnvironment } from '../environments/environment.js';
 import type { EnvironmentStore } from '../environments/store.js';
-import { readTemplate } from '../environments/store.js';
-import { templateJobId } from '../environments/template.js';
-import type { NomadJobs } from '../nomad/api.js';
 import type { Background } from './background.js';
 import { Persistent } from './persistent.js';
 import type { Removals } from './removals.js';
@@ -16,7 +13,6 @@ import type { World } from './world.js';
 
 export interface CatalogDeps {
   readonly store: EnvironmentStore;
-  readonly jobs: Pick<NomadJobs, 'get'>;
   readonly world: World;
   readonly removals: Removals;
   readonly clock: Clock;
@@ -116,12 +112,11 @@ export class Catalog {
   }
 
   async #restore(id: EnvironmentId, signal: AbortSignal): Promise<void> {
-    const { jobs, store, world, log } = this.#deps;
+    const { store, world, log } = this.#deps;
     const pool = world.state.pools.get(id);
     if (pool?.phase !== 'wanted') return;
-    const job = await jobs.get(templateJobId(id), signal);
-    const found = job && readTemplate(job);
-    if (found && !('reason' in found) && !found.dead) return; // it is there after all; a listing or an event tells
+    const found = await store.get(id, signal);
+    if (found && !found.dead) return; // it is there after all; a listing or an event tells
     log.warn('the template of an environment was gone, registering it again', { environmentId: id });
     const stored = await store.restore(pool.stored, signal);
     world.dispatch({ kind: 'restored', stored });

@@ -91,16 +91,7 @@ export class RunnerManager implements Runners, Lifecycle {
       onPurged: (id) => world.dispatch({ kind: 'purged', id }),
     });
     const removals = this.#removals;
-    this.#catalog = new Catalog({
-      store,
-      jobs: nomad.jobs,
-      world,
-      removals,
-      clock,
-      randomness,
-      log,
-      background,
-    });
+    this.#catalog = new Catalog({ store, world, removals, clock, randomness, log, background });
     this.#follower = new Follower({
       nomad,
       clock,
@@ -252,6 +243,9 @@ export class RunnerManager implements Runners, Lifecycle {
         return;
       case 'inspect':
         this.#witness.look(effect.id);
+        return;
+      case 'inspect-template':
+        this.#witness.lookAtTemplate(effect.id);
         return;
       case 'restore':
         this.#catalog.restore(effect.id);

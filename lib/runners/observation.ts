@@ -47,7 +47,14 @@ export type Observation =
   | { readonly kind: 'registered'; readonly id: RunnerId }
   | { readonly kind: 'not-registered'; readonly id: RunnerId; readonly reason: string }
   | { readonly kind: 'purged'; readonly id: RunnerId }
-  | { readonly kind: 'inspected'; readonly id: RunnerId; readonly job: RunnerJob | undefined }
+  | {
+      readonly kind: 'inspected';
+      readonly id: RunnerId;
+      readonly job: RunnerJob | undefined;
+      readonly allocations: readonly Allocation[];
+    }
+  /** The template of an environment that was not known, as Nomad has it now. */
+  | { readonly kind: 'template-found'; readonly stored: StoredEnvironment }
   | { readonly kind: 'restored'; readonly stored: StoredEnvironment }
   // What clients and timers do
   | { readonly kind: 'taken'; readonly id: RunnerId; readonly timeoutSeconds: number }
@@ -74,8 +81,10 @@ export type Effect =
   | { readonly kind: 'register'; readonly id: RunnerId }
   /** Purge a job until Nomad confirms. */
   | { readonly kind: 'purge'; readonly id: RunnerId }
-  /** Look at the job of a runner of which only the name is known. */
+  /** Look at the job and the allocations of a runner of which only the name is known. */
   | { readonly kind: 'inspect'; readonly id: RunnerId }
+  /** Look at a template of which only an event told, which may be a replay of long ago. */
+  | { readonly kind: 'inspect-template'; readonly id: EnvironmentId }
   /** Register a template again that died or vanished. */
   | { readonly kind: 'restore'; readonly id: EnvironmentId }
   /** A runner is a client's now. */

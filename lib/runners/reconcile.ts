@@ -82,7 +82,7 @@ function apply(draft: Draft, observation: Observation): void {
       if (draft.runner(observation.id)?.phase.name === 'removing') draft.bury(observation.id);
       return;
     case 'inspected':
-      onInspected(draft, observation.id, observation.job);
+      onInspected(draft, observation.id, observation.job, observation.allocations);
       return;
     case 'taken':
       onTaken(draft, observation.id, observation.timeoutSeconds);
@@ -92,6 +92,9 @@ function apply(draft: Draft, observation: Observation): void {
       return;
     case 'released':
       onReleased(draft, observation.id, observation.reason);
+      return;
+    case 'template-found':
+      onTemplateFound(draft, observation.stored);
       return;
     case 'restored':
       if (draft.pool(observation.stored.environment.id)?.phase === 'wanted')
@@ -126,9 +129,7 @@ function onAllocation(draft: Draft, allocation: Allocation): void {
     purgeAgain(draft, { id, environmentId });
     return;
   }
-  // Never heard of: whose it is, and whether it is there at all, its job tells. An old event needs no look.
-  const isNews = draft.synced && allocation.modifyIndex > draft.listedIndex;
-  if (isNews && draft.pool(environmentId)) draft.effect({ kind: 'inspect', id });
+  lookIfNews(draft, id, allocation.modifyIndex);
 }
 
 function onEvaluation(draft: Draft, evaluation: Evaluation): void {
@@ -160,17 +161,39 @@ function onEvaluation(draft: Draft, evaluation: Evaluation): void {
 
 function onRunnerJob(draft: Draft, job: RunnerJob): void {
   if (draft.grave(job.id)) return; // its allocation tells, should it really live on
-  if (!draft.runner(job.id) && (!draft.synced || job.modifyIndex <= draft.listedIndex)) return;
+  if (!draft.runner(job.id)) {
+    lookIfNews(draft, job.id, job.modifyIndex);
+    return;
+  }
   applyJob(draft, job);
   applyDeadJob(draft, job);
 }
 
+/**
+ * A runner never heard of, in an event that may be a replay of long ago: whose it is, and whether it is there at all,
+ * its job tells. What is older than the last listing and was not in it is gone, and needs no look.
+ */
+function lookIfNews(draft: Draft, id: RunnerId, modifyIndex: number): void {
+  const isNews = draft.synced && modifyIndex > draft.listedIndex;
+  if (isNews && draft.pool(environmentOf(id))) draft.effect({ kind: 'inspect', id });
+}
+
 /** Our own templates are taken in as they are registered, by whichever replica; those of other tools by a listing. */
 function onTemplateJob(draft: Draft, stored: StoredEnvironment): void {
-  const pool = draft.pool(stored.environment.id);
+  const { id } = stored.environment;
+  const pool = draft.pool(id);
   if (stored.foreign || stored.dead || pool?.phase === 'deleting' || isDeletedTemplate(draft, stored)) return;
-  if (!pool && !draft.synced) return; // the first listing brings it, if it is still there
-  if (!pool || stored.jobModifyIndex > pool.stored.jobModifyIndex) draft.setTemplate(stored);
+  if (pool) {
+    if (stored.jobModifyIndex > pool.stored.jobModifyIndex) draft.setTemplate(stored);
+    return;
+  }
+  // The first listing brings what is there. Later on, an event may still be a replay from before a deletion.
+  if (draft.synced) draft.effect({ kind: 'inspect-template', id });
+}
+
+function onTemplateFound(draft: Draft, stored: StoredEnvironment): void {
+  if (draft.pool(stored.environment.id) || isDeletedTemplate(draft, stored)) return;
+  draft.setTemplate(stored);
 }
 
 function onRegistered(draft: Draft, id: RunnerId): void {
@@ -187,15 +210,21 @@ function onNotRegistered(draft: Draft, id: RunnerId, reason: string): void {
   remove(draft, runner, 'failed');
 }
 
-function onInspected(draft: Draft, id: RunnerId, job: RunnerJob | undefined): void {
-  if (job) {
-    if (draft.grave(id)) return;
-    applyJob(draft, job);
-    applyDeadJob(draft, job);
+function onInspected(
+  draft: Draft,
+  id: RunnerId,
+  job: RunnerJob | undefined,
+  allocations: readonly Allocation[],
+): void {
+  const runner = draft.runner(id);
+  if (!job) {
+    if (runner) remove(draft, runner, 'purged-outside');
     return;
   }
-  const runner = draft.runner(id);
-  if (runner) remove(draft, runner, 'purged-outside');
+  if (draft.grave(id)) return;
+  applyJob(draft, job);
+  for (const allocation of allocations) applyAllocation(draft, id, allocation);
+  applyDeadJob(draft, job);
 }
 
 function onTaken(draft: Draft, id: RunnerId, timeoutSeconds: number): void {

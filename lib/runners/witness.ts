@@ -1,4 +1,4 @@
-import type { AllocationId, RunnerId } from '../base/ids.js';
+import type { AllocationId, EnvironmentId, RunnerId } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import { Slots } from '../base/slots.js';
 import type { EnvironmentStore } from '../environments/store.js';
@@ -81,20 +81,37 @@ export class Witness {
     }
   }
 
-  /** Looks at a job of which only the name is known; once at a time for each. */
+  /** Looks at a runner of which only the name is known; once at a time for each. */
   look(id: RunnerId): void {
     const { nomad, world, log, background } = this.#deps;
     if (this.#lookedAt.has(id)) return;
     this.#lookedAt.add(id);
     background.run(async (signal) => {
       try {
-        const job = await this.#slots.with(() => nomad.jobs.get(id, signal), signal);
-        world.dispatch({ kind: 'inspected', id, job: job && readRunnerJob(job) });
+        const [job, allocations] = await this.#slots.with(
+          () => Promise.all([nomad.jobs.get(id, signal), nomad.jobs.allocations(id, signal)]),
+          signal,
+        );
+        world.dispatch({ kind: 'inspected', id, job: job && readRunnerJob(job), allocations });
       } catch (error) {
         // The next listing tells as well.
         if (!signal.aborted) log.debug('a runner could not be looked at', { runnerId: id, error });
       } finally {
         this.#lookedAt.delete(id);
+      }
+    });
+  }
+
+  /** Looks at the template of an environment that an event told of. */
+  lookAtTemplate(id: EnvironmentId): void {
+    const { store, world, log, background } = this.#deps;
+    background.run(async (signal) => {
+      try {
+        const stored = await store.get(id, signal);
+        if (stored) world.dispatch({ kind: 'template-found', stored });
+      } catch (error) {
+        // The next listing tells as well.
+        if (!signal.aborted) log.debug('a template could not be looked at', { environmentId: id, error });
       }
     });
   }

@@ -146,7 +146,9 @@ class Run {
       expect(effect.kind).to.be.oneOf(['purge', 'inspect']);
       expect(this.truth.jobs.has(effect.id as RunnerId)).to.equal(false);
       if (effect.kind === 'purge') this.observe({ kind: 'purged', id: effect.id });
-      if (effect.kind === 'inspect') this.observe({ kind: 'inspected', id: effect.id, job: undefined });
+      if (effect.kind === 'inspect') {
+        this.observe({ kind: 'inspected', id: effect.id, job: undefined, allocations: [] });
+      }
     }
   }
 
@@ -188,9 +190,15 @@ class Run {
         else this.observe({ kind: 'purged', id: effect.id });
         return;
       case 'inspect':
-        this.observe({ kind: 'inspected', id: effect.id, job: truth.job(effect.id) });
+        this.observe({
+          kind: 'inspected',
+          id: effect.id,
+          job: truth.job(effect.id),
+          allocations: [...truth.allocations.values()].filter(({ jobId }) => jobId === effect.id),
+        });
         return;
       case 'restore':
+      case 'inspect-template':
       case 'claimed':
       case 'gone':
     }

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import type { EnvironmentId } from '../../lib/base/ids.js';
 import { settle } from '../support/fake-clock.js';
 import { anEnvironment } from '../support/environments.js';
 import { failureOf } from '../support/failures.js';
@@ -113,6 +114,27 @@ describe('a restart of the service', () => {
     const left = nomad.runnerJobs(7).filter((id) => before.includes(id));
     expect(left.every((id) => nomad.metaOf(id).used === 'true')).to.equal(true);
     expect(statistics().idleRunners).to.equal(2);
+  });
+
+  it('brings nothing back by the replay of events from before', async () => {
+    const nomad = await leftBehind(async ({ manager, claim }) => {
+      await manager.putEnvironment(anEnvironment({ id: 8 }));
+      const runner = await claim();
+      await manager.return(runner.id);
+    });
+    const replay = nomad.said.splice(0);
+    const first = await startRunners({ nomad, environments: [] });
+    await first.manager.deleteEnvironment(8 as EnvironmentId);
+    await first.manager.stop();
+    replay.push(...nomad.said);
+    const before = [...nomad.jobDocuments.keys()];
+    fixture = await startRunners({ nomad, environments: [] });
+    nomad.tell(...replay);
+    await settle();
+    await fixture.clock.advance(600_000);
+    expect(fixture.manager.environments().map(({ id }) => id)).to.deep.equal([7]);
+    expect([...nomad.jobDocuments.keys()]).to.deep.equal(before);
+    expect(fixture.statistics()).to.include({ idleRunners: 2, usedRunners: 0 });
   });
 
   it('tells of jobs that it cannot understand, and leaves them and their runners alone', async () => {

@@ -64,6 +64,8 @@ export class FakeNomad implements Nomad {
   before: Hook = () => undefined;
   after: Hook = () => undefined;
   readonly calls: Call[] = [];
+  /** Every event that was told. */
+  readonly said: NomadEvent[] = [];
   readonly jobDocuments = new Map<string, WireJob>();
   readonly allocationsById = new Map<AllocationId, Allocation>();
   readonly nodesById = new Map<string, NomadNode>();
@@ -136,6 +138,7 @@ export class FakeNomad implements Nomad {
   /** Puts an event on every open stream, true or not. */
   tell(...events: NomadEvent[]): void {
     if (this.muted) return;
+    this.said.push(...events);
     for (const stream of this.#streams) stream.push(events);
   }
 
