@@ -27,6 +27,29 @@ describe('SandboxDriver: execs', () => {
     expect(told).to.deep.equal({ exitCode: 3, stdout: 'out\n', stderr: 'err\n' });
   });
 
+  it('gives programs pipes that they can open by name, whoever they are', async () => {
+    const write =
+      'echo out > /dev/stdout; echo err > /dev/stderr; cat /dev/stdin; test -p /dev/fd/0 && echo pipe';
+    const command = ['setpriv', '--reuid=user', '--regid=user', '--clear-groups', 'sh', '-c', write];
+    const conversation = await Conversation.open(task, command);
+    conversation.say('in\n');
+    conversation.exec.closeStdin();
+    const told = await conversation.end();
+    expect(told).to.deep.equal({ exitCode: 0, stdout: 'out\nin\npipe\n', stderr: 'err\n' });
+  });
+
+  it('tells a program that writes what nobody will read', async () => {
+    const conversation = await Conversation.open(task, [
+      'sh',
+      '-c',
+      'exec <&-; echo closed; read -r _ < /dev/tty; kill -0 $$',
+    ]);
+    conversation.say('x'.repeat(200_000));
+    await conversation.sees(/closed/);
+    conversation.exec.closeStdin();
+    expect((await conversation.end()).exitCode).to.equal(0);
+  });
+
   it('gives programs a clean environment and nothing that the agent has open', async () => {
     const terminal = await Conversation.open(task, ['cat'], true);
     const environment = await Conversation.open(task, ['env', '-0']);

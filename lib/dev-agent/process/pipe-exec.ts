@@ -1,9 +1,15 @@
 import type { ChildProcess } from 'node:child_process';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import type { DriverExec } from '../driver.js';
 import { exitOf } from './exit.js';
 import type { OutputHandler } from './output.js';
 import { Output } from './output.js';
+
+export interface ExecStreams {
+  readonly stdin: Writable | null;
+  readonly stdout: Readable | null;
+  readonly stderr: Readable | null;
+}
 
 /**
  * An exec without a terminal: three pipes.
@@ -18,25 +24,26 @@ export class PipeExec implements DriverExec {
   readonly processEnded: Promise<void>;
   /** Resolves when nobody holds the pipes any more. */
   readonly closed: Promise<void>;
-  readonly #child: ChildProcess;
+  readonly #streams: ExecStreams;
   readonly #output = new Output();
   #inputClosed: () => void = () => undefined;
   #chunks = 0;
   #openStreams = 0;
   #allClosed: () => void = () => undefined;
 
-  constructor(child: ChildProcess) {
-    this.#child = child;
+  /** `streams` are the agent's ends of the pipes; those that Node made unless others are given. */
+  constructor(child: ChildProcess, streams: ExecStreams = child) {
+    this.#streams = streams;
     const inputClosed = new Promise<void>((resolve) => {
       this.#inputClosed = resolve;
     });
     // A program need not read its input; what it did not want is dropped.
-    child.stdin?.on('error', () => undefined);
+    streams.stdin?.on('error', () => undefined);
     this.closed = new Promise((resolve) => {
       this.#allClosed = resolve;
     });
-    this.#read('stdout', child.stdout);
-    this.#read('stderr', child.stderr);
+    this.#read('stdout', streams.stdout);
+    this.#read('stderr', streams.stderr);
     const exit = exitOf(child);
     this.processEnded = exit.then(() => undefined);
     this.exitCode = this.#end(exit, inputClosed);
@@ -47,7 +54,7 @@ export class PipeExec implements DriverExec {
   }
 
   write(chunk: Buffer): void | Promise<void> {
-    const { stdin } = this.#child;
+    const { stdin } = this.#streams;
     if (!stdin?.writable || stdin.write(chunk)) return;
     return new Promise((resolve) => {
       const settle = (): void => {
@@ -61,7 +68,7 @@ export class PipeExec implements DriverExec {
   }
 
   closeStdin(): void {
-    this.#child.stdin?.end();
+    this.#streams.stdin?.end();
     this.#inputClosed();
   }
 
@@ -71,14 +78,14 @@ export class PipeExec implements DriverExec {
 
   pause(): void {
     this.#output.pause();
-    this.#child.stdout?.pause();
-    this.#child.stderr?.pause();
+    this.#streams.stdout?.pause();
+    this.#streams.stderr?.pause();
   }
 
   resume(): void {
     this.#output.resume();
-    this.#child.stdout?.resume();
-    this.#child.stderr?.resume();
+    this.#streams.stdout?.resume();
+    this.#streams.stderr?.resume();
   }
 
   abandon(): void {
@@ -94,9 +101,9 @@ export class PipeExec implements DriverExec {
 
   /** Lets go of the pipes; for when nothing of the task is left. */
   dispose(): void {
-    this.#child.stdin?.destroy();
-    this.#child.stdout?.destroy();
-    this.#child.stderr?.destroy();
+    this.#streams.stdin?.destroy();
+    this.#streams.stdout?.destroy();
+    this.#streams.stderr?.destroy();
   }
 
   #read(name: 'stdout' | 'stderr', stream: Readable | null): void {

@@ -90,7 +90,12 @@ async function writeEtc(folder: string): Promise<SandboxUser> {
   );
   const { user, files } = sandboxAccounts({ passwd: passwd ?? '', group: group ?? '' });
   const local = '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n';
-  const texts = { ...files, hosts: hosts === '' ? local : `${hosts}`, 'resolv.conf': resolver ?? '' };
+  const texts = {
+    ...files,
+    hosts: hosts === '' ? local : `${hosts}`,
+    'resolv.conf': resolver ?? '',
+    hostname: '',
+  };
   for (const [name, text] of Object.entries(texts)) {
     const file = path.join(folder, name);
     // In the place of a secret of the host there is a whiteout.

@@ -112,7 +112,7 @@ export class SandboxDriver implements TaskDriver {
       });
       try {
         const environment = { ...BASE_ENVIRONMENT, ...options.environment };
-        const task = await SandboxTask.start({ sandbox, environment }, command);
+        const task = await SandboxTask.start({ sandbox, pipes: workshop.pipes, environment }, command);
         this.#tasks.add(task);
         void during(this.#ends, this.#follow(task, sandbox));
         return task;

@@ -7,12 +7,14 @@ import { PipeExec } from '../process/pipe-exec.js';
 import { openPty } from '../process/pty.js';
 import { TtyExec } from '../process/tty-exec.js';
 import { findExecutable } from './lookup.js';
+import type { PipeMaker, PipeSet } from './pipes.js';
 import { CLEAN_ENVIRONMENT } from './run.js';
 import type { Sandbox } from './sandbox.js';
 import { withEnvironment } from './script.js';
 
 export interface SandboxTaskDeps {
   readonly sandbox: Sandbox;
+  readonly pipes: PipeMaker;
   readonly environment: Readonly<Record<string, string>>;
 }
 
@@ -44,7 +46,7 @@ export class SandboxTask implements TaskHandle {
     if (this.#ending) throw new Error('the task is not running');
     const words = await wordsOf(this.#deps, command);
     const line = this.#deps.sandbox.enterCommand(words, { part: 'exec', tty });
-    const exec = tty ? await openTtyExec(line) : new PipeExec(await launch(line, 'pipe'));
+    const exec = tty ? await openTtyExec(line) : await openPipeExec(line, await this.#deps.pipes.take());
     this.#execs.add(exec);
     void exec.closed.then(() => this.#execs.delete(exec));
     if (this.#ending) exec.taskEnded(); // the task ended while this was being started
@@ -102,6 +104,17 @@ function launch(command: readonly string[], stdio: StdioOptions): Promise<ChildP
   });
 }
 
+async function openPipeExec(command: readonly string[], pipes: PipeSet): Promise<PipeExec> {
+  try {
+    return new PipeExec(await launch(command, pipes.stdio), pipes.streams);
+  } catch (error) {
+    pipes.destroy();
+    throw error;
+  } finally {
+    pipes.closeChildEnds();
+  }
+}
+
 /**
  * The terminal is one of the host's, since only the agent can open terminals; the process inside leads its session.
  * Its path does not exist in the sandbox: `tty` says so, while `/dev/tty`, `stty`, job control and resizing work.
@@ -111,7 +124,7 @@ async function openTtyExec(command: readonly string[]): Promise<TtyExec> {
   try {
     const slave = openSync(pty.slavePath, constants.O_RDWR | constants.O_NOCTTY);
     try {
-      return new TtyExec(await launch(command, [slave, slave, slave]), pty);
+      return new TtyExec(await launch(command, ['ignore', slave, slave]), pty);
     } finally {
       closeSync(slave);
     }

@@ -7,7 +7,7 @@ import { foldersOf, sandboxFstab } from './fstab.js';
 import type { HostView } from './host-view.js';
 import type { SharedLayer } from './layer.js';
 import { removeFolder } from './sandbox-folder.js';
-import { confined, CONFINE, INIT, SETUP, SHED, WAIT } from './script.js';
+import { confined, CONFINE, INIT, SETUP, SHED, SHED_WITH_TERMINAL, WAIT } from './script.js';
 
 /** What the sandboxes of an agent have in common. */
 export interface SandboxDeps {
@@ -82,7 +82,10 @@ export class Sandbox {
     return `/proc/${this.#pid}/root`;
   }
 
-  /** The command that runs `command` in it, as a new session and, with `tty`, in control of standard input. */
+  /**
+   * The command that runs `command` in it, as a new session. With `tty` it is to be started with a terminal as its
+   * standard output and error alone, and the session controls that.
+   */
   enterCommand(command: readonly string[], { part, tty }: { part: 'main' | 'exec'; tty: boolean }): string[] {
     const { entry } = this.#deps;
     const { networkAccess } = this.#options;
@@ -99,7 +102,7 @@ export class Sandbox {
       '--',
       ...waiter,
     ];
-    return ['bash', '--norc', '--noprofile', '-p', '-c', SHED, 'exec', ...outside];
+    return ['bash', '--norc', '--noprofile', '-p', '-c', tty ? SHED_WITH_TERMINAL : SHED, 'exec', ...outside];
   }
 
   /** Ends process 1, and thereby everything. */

@@ -88,6 +88,12 @@ exec "$@"
 `;
 
 /**
+ * The same with a terminal as standard output. It is made standard input here only, because bash makes a terminal that
+ * it starts with its controlling one, and then no other session can have it.
+ */
+export const SHED_WITH_TERMINAL = `exec <&1\n${SHED}`;
+
+/**
  * Waiting: in the PID namespace of the agent, with children in that of the sandbox. Joins the cgroups, runs the command
  * as its child and ends with its exit code. It is here because nsenter would stop with its child and not go on with it.
  * What the shell itself says of a child that was killed must not come between the child's output.

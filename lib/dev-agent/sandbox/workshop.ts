@@ -8,6 +8,7 @@ import type { HostView } from './host-view.js';
 import { viewHost } from './host-view.js';
 import type { SharedLayer } from './layer.js';
 import { buildSharedLayer } from './layer.js';
+import { PipeMaker } from './pipes.js';
 import { removeFolder } from './sandbox-folder.js';
 import { makeStateFolder } from './state-folder.js';
 import { openToolbox } from './toolbox.js';
@@ -20,6 +21,7 @@ export interface Workshop extends AsyncDisposable {
   readonly view: HostView;
   readonly layer: SharedLayer;
   readonly cgroups: Cgroups;
+  readonly pipes: PipeMaker;
   /** Where each sandbox has its folder, and whether it writes there or to memory. */
   readonly folder: string;
   readonly store: 'folder' | 'memory';
@@ -61,8 +63,10 @@ export async function openWorkshop({ log, hidden = [], folders }: WorkshopOption
       view,
       hidden: unseen,
     });
+    const pipes = new PipeMaker();
+    scope.defer(() => pipes.close());
     const { store, path: folder } = state;
-    return { entry, view, layer, cgroups, folder, store, [Symbol.asyncDispose]: () => scope.close() };
+    return { entry, view, layer, cgroups, pipes, folder, store, [Symbol.asyncDispose]: () => scope.close() };
   } catch (error) {
     await scope.close();
     throw error;
