@@ -1,6 +1,7 @@
+import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
@@ -10,6 +11,9 @@ import { parseMountInfo } from '../../lib/dev-agent/sandbox/mount-table.js';
 import { SandboxDriver } from '../../lib/dev-agent/sandbox/sandbox-driver.js';
 import { eventually } from '../support/waiting.js';
 import { Conversation, SandboxBench, sh } from './support/sandbox.js';
+
+/** What a driver makes in the folder that it is given. */
+const OWN_FOLDER = `serai-sandbox-${process.getuid?.() ?? 0}`;
 
 /** Processes of the machine whose command line holds `text`. */
 function processesWith(text: string): string[] {
@@ -61,7 +65,7 @@ describe('SandboxDriver: life', () => {
     expect(error)
       .to.be.instanceOf(TaskStartError)
       .with.property('message', 'exec: "no-such-command": executable file not found in $PATH');
-    const parent = path.join(bench.folder, 'serai-sandbox-0');
+    const parent = path.join(bench.folder, OWN_FOLDER);
     const [state = ''] = await readdir(parent);
     expect(await readdir(path.join(parent, state))).to.deep.equal(['check', 'layer']);
   });
@@ -123,35 +127,62 @@ describe('SandboxDriver: life', () => {
     await bench.driver.stop();
     await late;
     expect(['4717', '4718', '4719', bench.folder].flatMap(processesWith)).to.deep.equal([]);
-    expect(await readdir(bench.folder)).to.deep.equal(['alloc-1', 'alloc-2', 'alloc-3', 'serai-sandbox-0']);
-    expect(await readdir(path.join(bench.folder, 'serai-sandbox-0'))).to.deep.equal([]);
+    expect(await readdir(bench.folder)).to.deep.equal(['alloc-1', 'alloc-2', 'alloc-3', OWN_FOLDER]);
+    expect(await readdir(path.join(bench.folder, OWN_FOLDER))).to.deep.equal([]);
     expect(cgroupsWith(`-${process.pid}-`)).to.deep.equal([]);
     expect(readFileSync('/proc/self/mountinfo', 'utf8')).to.equal(mountsBefore);
     expect(await bench.start().catch((error: unknown) => error)).to.be.instanceOf(TaskStartError);
   });
 
-  it('takes its sandboxes with it when the agent is killed, and its files at the next start', async () => {
-    const script = path.join(import.meta.dirname, 'support', 'sandbox-agent.ts');
-    const agent = spawn(process.execPath, ['--import', 'tsx', script, bench.folder], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    await once(agent.stdout, 'data');
+  it('leaves nothing behind when the agent is killed', async () => {
+    const agent = await startAgent(bench.folder);
     expect(processesWith('4720')).not.to.deep.equal([]);
+    agent.kill('SIGKILL');
+    await once(agent, 'exit');
+    const parent = path.join(bench.folder, OWN_FOLDER);
+    const mark = `-${agent.pid}-`;
+    await eventually(
+      'the end of its processes, files and cgroups',
+      async () =>
+        ['4720', '4721', '4722', mark].flatMap(processesWith).length === 0 &&
+        !(await readdir(parent)).some((name) => name.includes(mark)) &&
+        cgroupsWith(mark).length === 0,
+      3_000,
+    );
+  });
+
+  it('clears away what an agent left whose guardian was killed with it', async () => {
+    const agent = await startAgent(bench.folder);
+    const mark = `-${agent.pid}-`;
+    const guardians = processesWith(mark).filter((pid) =>
+      readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('guardian'),
+    );
+    expect(guardians).to.have.length(1);
+    process.kill(Number(guardians[0]), 'SIGKILL');
     agent.kill('SIGKILL');
     await once(agent, 'exit');
     await eventually(
       'the end of its processes',
-      () => ['4720', '4721', '4722', bench.folder].flatMap(processesWith).length === 0,
+      () => ['4720', '4721', mark].flatMap(processesWith).length === 0,
       3_000,
     );
-    const parent = path.join(bench.folder, 'serai-sandbox-0');
-    const left = (await readdir(parent)).filter((name) => name.includes(`-${agent.pid}-`));
-    expect(left).to.have.length(1);
+    const parent = path.join(bench.folder, OWN_FOLDER);
+    expect((await readdir(parent)).filter((name) => name.includes(mark))).to.have.length(1);
     await bench.driver.stop();
     const next = new SandboxDriver({ log: silentLogger, folders: [bench.folder] });
     await next.check();
-    expect(existsSync(path.join(parent, left[0] ?? ''))).to.equal(false);
-    expect(cgroupsWith(`-${agent.pid}-`)).to.deep.equal([]);
+    expect((await readdir(parent)).filter((name) => name.includes(mark))).to.deep.equal([]);
+    expect(cgroupsWith(mark)).to.deep.equal([]);
     await next.stop();
   });
 });
+
+/** A process that runs a sandbox with an exec and a terminal. */
+async function startAgent(folder: string): Promise<ChildProcess> {
+  const script = path.join(import.meta.dirname, 'support', 'sandbox-agent.ts');
+  const agent = spawn(process.execPath, ['--import', 'tsx', script, folder], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(agent.stdout, 'data');
+  return agent;
+}

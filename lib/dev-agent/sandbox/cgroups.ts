@@ -36,6 +36,11 @@ export class Cgroups {
     return new Cgroups(hierarchies);
   }
 
+  /** Where they are in the file system. */
+  get folders(): readonly string[] {
+    return this.#hierarchies.map(({ folder }) => folder);
+  }
+
   /** What cannot be limited on this machine. */
   get missing(): readonly Controller[] {
     return CONTROLLERS.filter((name) => !this.#hierarchies.some((found) => found.controllers.includes(name)));

@@ -1,4 +1,5 @@
-import { lstat, readlink } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { lstatSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
 
 const MOST_LINKS = 40;
@@ -8,22 +9,23 @@ const MOST_LINKS = 40;
  * package, which Nomad passes on.
  *
  * `root` is the sandbox's root as seen from here. Links are followed by hand: an absolute one means the sandbox's root,
- * while the kernel, asked from here, would take the host's.
+ * while the kernel, asked from here, would take the host's. Synchronous: a handful of look-ups that the kernel answers
+ * from memory, before every exec.
  */
-export async function findExecutable(
+export function findExecutable(
   root: string,
   command: string,
   { searchPath, folder }: { searchPath: string; folder: string },
-): Promise<string> {
+): string {
   if (command.includes('/')) {
-    const mode = await modeOf(root, path.resolve(folder, command));
+    const mode = modeOf(root, path.resolve(folder, command));
     if (mode === undefined) throw new Error(`fork/exec ${command}: no such file or directory`);
     if (!isProgram(mode)) throw new Error(`fork/exec ${command}: permission denied`);
     return command;
   }
   for (const entry of command === '' ? [] : searchPath.split(':')) {
     const candidate = path.resolve(folder, entry, command);
-    const mode = await modeOf(root, candidate);
+    const mode = modeOf(root, candidate);
     if (mode !== undefined && isProgram(mode)) return candidate;
   }
   throw new Error(`exec: ${JSON.stringify(command)}: executable file not found in $PATH`);
@@ -34,7 +36,7 @@ function isProgram(mode: number): boolean {
 }
 
 /** The mode of what `file`, an absolute path inside `root`, is in the end; undefined where there is nothing. */
-async function modeOf(root: string, file: string): Promise<number | undefined> {
+function modeOf(root: string, file: string): number | undefined {
   const pending = file.split('/').reverse();
   let resolved = '/';
   let mode: number | undefined;
@@ -46,12 +48,12 @@ async function modeOf(root: string, file: string): Promise<number | undefined> {
       continue;
     }
     const next = path.join(resolved, name);
-    const found = await lstat(path.join(root, next)).catch(() => undefined);
+    const found = look(path.join(root, next));
     if (!found) return undefined;
     if (found.isSymbolicLink()) {
       links += 1;
-      const target = await readlink(path.join(root, next)).catch(() => undefined);
-      if (target === undefined || links > MOST_LINKS) return undefined;
+      const target = links > MOST_LINKS ? undefined : targetOf(path.join(root, next));
+      if (target === undefined) return undefined;
       if (target.startsWith('/')) resolved = '/';
       pending.push(...target.split('/').reverse());
     } else {
@@ -60,4 +62,20 @@ async function modeOf(root: string, file: string): Promise<number | undefined> {
     }
   }
   return mode;
+}
+
+function look(file: string): Stats | undefined {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false });
+  } catch {
+    return undefined; // below something that is no folder, or the sandbox has ended
+  }
+}
+
+function targetOf(link: string): string | undefined {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return undefined; // removed in this moment
+  }
 }

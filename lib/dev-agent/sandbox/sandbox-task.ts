@@ -37,14 +37,14 @@ export class SandboxTask implements TaskHandle {
 
   /** Rejects with a sentence where the command does not exist; the sandbox is then the caller's to end. */
   static async start(deps: SandboxTaskDeps, command: readonly string[]): Promise<SandboxTask> {
-    const words = await wordsOf(deps, command);
+    const words = wordsOf(deps, command);
     const main = await launch(deps.sandbox.enterCommand(words, { part: 'main', tty: false }), 'ignore');
     return new SandboxTask(deps, main);
   }
 
   async exec({ command, tty }: DriverExecOptions): Promise<DriverExec> {
     if (this.#ending) throw new Error('the task is not running');
-    const words = await wordsOf(this.#deps, command);
+    const words = wordsOf(this.#deps, command);
     const line = this.#deps.sandbox.enterCommand(words, { part: 'exec', tty });
     const exec = tty ? await openTtyExec(line) : await openPipeExec(line, await this.#deps.pipes.take());
     this.#execs.add(exec);
@@ -83,13 +83,10 @@ export class SandboxTask implements TaskHandle {
   }
 }
 
-async function wordsOf(
-  { sandbox, environment }: SandboxTaskDeps,
-  command: readonly string[],
-): Promise<string[]> {
+function wordsOf({ sandbox, environment }: SandboxTaskDeps, command: readonly string[]): string[] {
   const [file = '', ...args] = command;
   const searchPath = environment['PATH'] ?? '';
-  const found = await findExecutable(sandbox.root, file, { searchPath, folder: WORKING_FOLDER });
+  const found = findExecutable(sandbox.root, file, { searchPath, folder: WORKING_FOLDER });
   // The name as it was given, so that the program sees it; a name that could be taken for an option is made a path.
   return withEnvironment([file.startsWith('-') ? found : file, ...args], environment);
 }

@@ -6,8 +6,8 @@ import path from 'node:path';
  * Where an agent keeps what belongs to its sandboxes: `<parent>/<name>`, the name telling which process it is.
  *
  * The parent is shared by the agents of one user, so that each finds what dead ones left. `<name>` is
- * `<PID namespace>-<pid>-<start time>`: a process of another PID namespace cannot be judged from here, and a start
- * time makes a number that is used again another process.
+ * `<PID namespace>-<pid>-<start time>-<count>`: a process of another PID namespace cannot be judged from here, a start
+ * time makes a number that is used again another process, and one process may have several agents.
  */
 export interface StateFolder {
   readonly path: string;
@@ -42,16 +42,13 @@ export async function makeStateFolder(
   const uid = process.getuid?.() ?? 0;
   const { place, type } = await firstFit(candidates);
   const parent = path.join(place, `serai-sandbox-${uid}`);
-  await mkdir(parent, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw error;
-  });
+  await makeNew(parent, 0o700);
   const found = await lstat(parent);
   if (!found.isDirectory() || found.uid !== uid || (found.mode & 0o077) !== 0) {
     throw new Error(`${parent} is not a folder of this user alone: remove it`);
   }
-  const name = await ownName();
+  const name = await makeOwn(parent);
   const folder = path.join(parent, name);
-  await mkdir(folder, { recursive: true });
   await chmod(folder, 0o755);
   const leftovers = await namesOfDead(await readdir(parent), name);
   return { path: folder, name, leftovers, parent, store: type === TMPFS ? 'memory' : 'folder' };
@@ -71,8 +68,24 @@ async function firstFit(candidates: readonly string[]): Promise<{ place: string;
   );
 }
 
-async function ownName(): Promise<string> {
-  return `${await pidNamespace()}-${process.pid}-${await startTime(process.pid)}`;
+/** Makes the first folder for this process that is not there yet, and returns its name. */
+async function makeOwn(parent: string): Promise<string> {
+  const owner = `${await pidNamespace()}-${process.pid}-${await startTime(process.pid)}`;
+  for (let count = 1; ; count += 1) {
+    const name = `${owner}-${count}`;
+    if (await makeNew(path.join(parent, name), 0o755)) return name;
+  }
+}
+
+/** False where something of this name is there already. */
+async function makeNew(folder: string, mode: number): Promise<boolean> {
+  try {
+    await mkdir(folder, { mode });
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false;
+    throw error;
+  }
 }
 
 async function pidNamespace(): Promise<string> {
@@ -82,8 +95,8 @@ async function pidNamespace(): Promise<string> {
 async function namesOfDead(names: readonly string[], own: string): Promise<string[]> {
   const dead = [];
   for (const name of names) {
-    const [namespace, pid, start, ...rest] = name.split('-');
-    const isOurs = namespace === own.split('-')[0] && rest.length === 0 && name !== own;
+    const [namespace, pid, start, count, ...rest] = name.split('-');
+    const isOurs = namespace === own.split('-')[0] && count !== undefined && rest.length === 0;
     if (isOurs && start !== undefined && (await startTime(Number(pid))) !== start) dead.push(name);
   }
   return dead;

@@ -8,6 +8,7 @@ import type { HostView } from './host-view.js';
 import { viewHost } from './host-view.js';
 import type { SharedLayer } from './layer.js';
 import { buildSharedLayer } from './layer.js';
+import { guardLeftovers } from './leftovers.js';
 import { PipeMaker } from './pipes.js';
 import { removeFolder } from './sandbox-folder.js';
 import { makeStateFolder } from './state-folder.js';
@@ -46,10 +47,13 @@ export async function openWorkshop({ log, hidden = [], folders }: WorkshopOption
       process.getuid?.() === 0 ? await RootEntry.open(openToolbox) : await UnprivilegedEntry.open();
     scope.defer(() => entry.close());
     const state = await makeStateFolder(folders);
+    const guardian = guardLeftovers(state.path);
+    scope.defer(() => guardian.stop());
     scope.defer(() => removeFolder(entry, state.path));
     for (const name of state.leftovers) await removeFolder(entry, path.join(state.parent, name));
     const cgroups = await Cgroups.open(state.name, state.leftovers);
     scope.defer(() => cgroups.remove());
+    for (const folder of cgroups.folders) guardian.tell(folder);
     if (cgroups.missing.length > 0) {
       log.warn('no cgroups to limit sandboxes by, their limits are not enforced', {
         missing: cgroups.missing,

@@ -1,0 +1,97 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { expect } from 'chai';
+import type { TaskHandle } from '../../lib/dev-agent/driver.js';
+import { SandboxBench, sh } from './support/sandbox.js';
+
+describe('SandboxDriver: users and privileges', () => {
+  let bench: SandboxBench;
+  let task: TaskHandle;
+
+  before(async function () {
+    bench = await SandboxBench.open(this);
+    task = await bench.start();
+  });
+  after(() => bench?.close());
+
+  it('starts programs as root, who can become the user by any of the usual ways', async () => {
+    expect((await sh(task, 'id -u; id -g; id -G')).stdout).to.equal('0\n0\n0\n');
+    const ways = [
+      'setpriv --reuid=user --regid=user --init-groups sh -c COMMAND',
+      'setpriv --reuid="$(id -u user)" --regid="$(id -g user)" --clear-groups --inh-caps=-all --bounding-set=-all sh -c COMMAND',
+      'runuser -u user -- sh -c COMMAND',
+      'su -s /bin/sh user -c COMMAND',
+      'su user -c COMMAND',
+    ];
+    for (const way of ways) {
+      const command =
+        "'id -un; id -gn; id -Gn; cat /proc/self/status | grep CapEff; cd /home/user && touch mine /workspace/mine /tmp/mine; pwd'";
+      const { stdout, exitCode } = await sh(task, way.replace('COMMAND', command));
+      expect(stdout, way).to.equal('user\nuser\nuser\nCapEff:\t0000000000000000\n/home/user\n');
+      expect(exitCode).to.equal(0);
+      await sh(task, 'rm /tmp/mine /workspace/mine');
+    }
+  });
+
+  it('lets root own, read and end what belongs to the user', async () => {
+    const { stdout } = await sh(
+      task,
+      `setpriv --reuid=user --regid=user --clear-groups env MARK=found sleep 30 & child=$!
+       until grep -q sleep /proc/$child/cmdline; do :; done
+       tr '\\0' '\\n' < /proc/$child/environ | grep MARK; ls -l /proc/$child/exe > /dev/null && echo exe
+       kill $child; wait $child; echo $?
+       touch /workspace/f; chown user:user /workspace/f; chmod 600 /workspace/f; stat -c %U /workspace/f; echo x > /workspace/f && echo written`,
+    );
+    expect(stdout).to.equal('MARK=found\nexe\n143\nuser\nwritten\n');
+  });
+
+  it('gives the user no way to root, to the processes of root or to their environment', async () => {
+    const { stdout } = await sh(
+      task,
+      `setpriv --reuid=user --regid=user --clear-groups sh -c '
+         su root -c id < /dev/null 2> /dev/null; sudo -n id 2> /dev/null; kill -9 1 2> /dev/null || echo refused
+         cat /proc/1/environ 2> /dev/null || echo unreadable; ls /root 2> /dev/null || echo closed
+         echo x > /etc/passwd || echo kept' 2> /dev/null`,
+    );
+    expect(stdout).to.equal('refused\nunreadable\nclosed\nkept\n');
+  });
+
+  it('holds root back from the kernel', async () => {
+    const attempts = [
+      'mount -t tmpfs none /mnt',
+      'umount -l /proc/sys',
+      'mount -o remount,rw /proc/sys',
+      'mknod /tmp/disk b 8 0',
+      'chroot / mount -t proc proc /mnt',
+      'unshare --mount true',
+      'date -s 2000-01-01',
+      'hostname changed',
+      'ip link add dummy0 type dummy',
+      'nsenter --target 1 --mount true',
+      'echo 1 > /proc/sys/vm/drop_caches',
+      'swapoff -a && false',
+      'setpriv --bounding-set=+sys_admin true && grep -q "CapBnd.*3ff" /proc/self/status',
+    ];
+    for (const attempt of attempts) {
+      expect((await sh(task, `${attempt} 2>/dev/null`)).exitCode, attempt).not.to.equal(0);
+    }
+  });
+
+  it('keeps its bounds when root of a sandbox replaces the programs that draw them', async () => {
+    const own = await bench.start();
+    const before = readFileSync('/proc/sys/kernel/hostname', 'utf8');
+    await sh(
+      own,
+      `cp /usr/bin/dash /tmp/dash; rm /usr/bin/setpriv
+       printf '%s\\n' '#!/tmp/dash' 'umount -l /proc/sys; mount -o remount,rw /proc/sys; echo taken > /proc/sys/kernel/hostname
+       umount -l /proc; mkdir /mnt/p; mount -t proc proc /mnt/p; echo x > /mnt/p/sys/kernel/core_pattern
+       mknod /tmp/disk b 8 0; head -c 1 /tmp/disk > /tmp/read; chmod 000 /dev/null' > /usr/bin/setpriv; chmod +x /usr/bin/setpriv`,
+    );
+    const { stderr } = await sh(own, 'anything');
+    expect(stderr).to.include('umount').and.to.include('/proc/sys');
+    expect(readFileSync('/proc/sys/kernel/hostname', 'utf8')).to.equal(before);
+    expect(readFileSync('/proc/sys/kernel/core_pattern', 'utf8')).not.to.equal('x\n');
+    expect(existsSync('/tmp/disk')).to.equal(false);
+    expect((await sh(task, 'stat -c %a /dev/null')).stdout).to.equal('666\n');
+    await own.kill();
+  });
+});
