@@ -76,7 +76,8 @@ describe('SandboxDriver: users and privileges', () => {
     }
   });
 
-  it('keeps its bounds when root of a sandbox replaces the programs that draw them', async () => {
+  it('keeps its bounds when root of a sandbox replaces the programs that draw them', async function () {
+    if (process.getuid?.() !== 0) this.skip(); // it cannot replace them then
     const own = await bench.start();
     const before = readFileSync('/proc/sys/kernel/hostname', 'utf8');
     await sh(
