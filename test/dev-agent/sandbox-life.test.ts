@@ -10,22 +10,11 @@ import { TaskStartError } from '../../lib/dev-agent/driver.js';
 import { parseMountInfo } from '../../lib/dev-agent/sandbox/mount-table.js';
 import { SandboxDriver } from '../../lib/dev-agent/sandbox/sandbox-driver.js';
 import { eventually } from '../support/waiting.js';
+import { processesWith } from './support/processes.js';
 import { Conversation, SandboxBench, sh } from './support/sandbox.js';
 
 /** What a driver makes in the folder that it is given. */
 const OWN_FOLDER = `serai-sandbox-${process.getuid?.() ?? 0}`;
-
-/** Processes of the machine whose command line holds `text`. */
-function processesWith(text: string): string[] {
-  return readdirSync('/proc').filter((name) => {
-    if (!/^\d+$/.test(name) || Number(name) === process.pid) return false;
-    try {
-      return readFileSync(`/proc/${name}/cmdline`, 'utf8').includes(text);
-    } catch {
-      return false;
-    }
-  });
-}
 
 /** Cgroups of the machine whose name holds `text`. */
 function cgroupsWith(text: string): string[] {

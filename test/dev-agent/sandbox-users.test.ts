@@ -36,7 +36,7 @@ describe('SandboxDriver: users and privileges', () => {
     const { stdout } = await sh(
       task,
       `setpriv --reuid=user --regid=user --clear-groups env MARK=found sleep 30 & child=$!
-       until grep -q sleep /proc/$child/cmdline; do :; done
+       until [ "$(tr '\\0' ' ' < /proc/$child/cmdline)" = 'sleep 30 ' ]; do :; done
        tr '\\0' '\\n' < /proc/$child/environ | grep MARK; ls -l /proc/$child/exe > /dev/null && echo exe
        kill $child; wait $child; echo $?
        touch /workspace/f; chown user:user /workspace/f; chmod 600 /workspace/f; stat -c %U /workspace/f; echo x > /workspace/f && echo written`,
