@@ -81,6 +81,8 @@ export interface ExecutionConfig {
   readonly interactiveStderr: boolean;
   /** Executions of one runner at once. Default 4. */
   readonly maxPerRunner: number;
+  /** Most bytes that a command may print where its request says nothing; 0 means any number. Default 0. */
+  readonly outputLimit: number;
   /** How long a prepared execution waits for its socket. Default 60. */
   readonly preparedTimeout: number;
 }

@@ -233,6 +233,15 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
       reload: 'live',
       description: 'Executions of one runner at once; more are answered with 429.',
     },
+    outputLimit: {
+      type: 'integer',
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      default: 0,
+      reload: 'live',
+      description:
+        'Most bytes of output, both streams together, of a command whose request has no `outputLimit`; 0 means no limit.',
+    },
     preparedTimeout: {
       ...seconds,
       default: 60,

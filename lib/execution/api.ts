@@ -11,6 +11,8 @@ export interface ExecutionRequest {
   readonly environment: Readonly<Record<string, string>>;
   /** 0 means none. */
   readonly timeLimitSeconds: number;
+  /** Most bytes that the command may print, both streams together; 0 means any number, undefined what is configured. */
+  readonly outputLimitBytes: number | undefined;
   readonly interactive: boolean;
   readonly workingDirectory: string | undefined;
 }
@@ -19,6 +21,8 @@ export interface ExecutionRequest {
 export type Exit =
   | { readonly kind: 'exited'; readonly exitCode: number }
   | { readonly kind: 'time-limit' }
+  /** It printed more than it may; the client got exactly as much as it may. */
+  | { readonly kind: 'output-limit' }
   | { readonly kind: 'inactive' }
   | { readonly kind: 'out-of-memory' }
   | { readonly kind: 'hang-up' }

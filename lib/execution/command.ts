@@ -15,7 +15,7 @@ export function newToken(randomness: Randomness): string {
 export interface CommandSource {
   readonly id: ExecutionId;
   readonly token: string;
-  readonly request: ExecutionRequest;
+  readonly request: Pick<ExecutionRequest, 'command' | 'privileged' | 'environment' | 'workingDirectory'>;
   readonly config: Pick<Config, 'execution' | 'runner'>;
   readonly environment: Environment;
   /** Who unprivileged commands of this runner are, once that was found out. */

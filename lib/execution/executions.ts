@@ -210,6 +210,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
           environment: runner.environment,
           user: ledger.book.user,
         }),
+        outputLimitBytes: request.outputLimitBytes ?? config.execution.outputLimit,
         openSession: (signal) => open({ nomad, clock }, { runner, folder, signal }),
         stopSignal: this.#stop.signal,
         reportUnfit: (reason) => onUnfit?.(runner.environment, reason),

@@ -1,4 +1,3 @@
-import { StringDecoder } from 'node:string_decoder';
 import type { Deadline } from '../base/abort.js';
 import { deadline } from '../base/abort.js';
 import type { Timer } from '../base/clock.js';
@@ -7,6 +6,7 @@ import type { Logger } from '../base/log.js';
 import type { RunnerProcess } from '../shell/frames.js';
 import type { CommandRequest } from '../shell/request.js';
 import type { Exit, ExecutionRequest, ExecutionSink, RunningExecution } from './api.js';
+import { CommandOutput } from './command-output.js';
 import type { RunnerBook } from './runner-book.js';
 import {
   concernsEnvironment,
@@ -30,6 +30,8 @@ export interface RunDeps extends SessionDeps {
   /** Opens the session that fits the request. */
   readonly openSession: (signal: AbortSignal) => Promise<CommandSession>;
   readonly command: CommandRequest;
+  /** Most bytes that the command may print; 0 means any number. */
+  readonly outputLimitBytes: number;
   /** Aborts when the service stops: what is being opened is given up. */
   readonly stopSignal: AbortSignal;
   /** The image of the runner cannot run unprivileged commands. */
@@ -47,7 +49,7 @@ type RunState =
  *
  *   opening ── session open ──▶ asked ── first sign ──▶ running ── the command's end ──▶ ended
  *      └──────────────┬───────────┘                       │
- *                     └── time limit, client gone, runner gone, exec lost ──▶ ended
+ *                     └── time or output limit, client or runner gone, exec lost ──▶ ended
  *
  * `#finish` is the only way to `ended` and wins once; after it nothing reaches the sink. What is left in the runner is
  * cleared behind the client's back: a command that ended by itself leaves its session to be closed; of any other every
@@ -64,7 +66,7 @@ export class Run implements RunningExecution {
   readonly #book: RunnerBook;
   readonly #sink: ExecutionSink;
   readonly #limitMs: number;
-  readonly #decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') };
+  readonly #output: CommandOutput;
   readonly #startedAtMs: number;
   /** Resolves when input can be passed on, or need not be any more. */
   readonly #ready: Promise<void>;
@@ -75,7 +77,6 @@ export class Run implements RunningExecution {
   #size: { readonly columns: number; readonly rows: number } | undefined;
   #startLimit: Deadline;
   #timeLimit: Timer | undefined;
-  #held = false;
   /** Nomad says that the task is no longer the one in which the command ran. */
   #taskGone = false;
   readonly #onRunnerGone = (): void => this.#finish(exitOfGoneRunner(this.#book.runner.runnerSignal));
@@ -84,6 +85,7 @@ export class Run implements RunningExecution {
     this.#deps = deps;
     this.#book = book;
     this.#sink = sink;
+    this.#output = new CommandOutput({ sink, limitBytes: deps.outputLimitBytes });
     this.id = deps.command.id as ExecutionId;
     this.interactive = request.interactive;
     this.privileged = request.privileged;
@@ -204,20 +206,7 @@ export class Run implements RunningExecution {
 
   #deliver(session: CommandSession, stream: 'stdout' | 'stderr', bytes: Buffer): void {
     if (this.#state.name !== 'running') return;
-    const text = this.#decoders[stream].write(bytes);
-    if (text !== '' && !this.#sink.output(stream, text)) this.#holdBack(session);
-  }
-
-  /** The client is slow, so the program has to be. */
-  #holdBack(session: CommandSession): void {
-    if (this.#held) return;
-    this.#held = true;
-    session.pause();
-    const goOn = (): void => {
-      this.#held = false;
-      session.resume();
-    };
-    this.#sink.drained().then(goOn, goOn);
+    if (!this.#output.push(session, stream, bytes)) this.#finish({ kind: 'output-limit' });
   }
 
   /** What the end of a command means, with Nomad asked where a dead runner would look the same. */
@@ -257,7 +246,10 @@ export class Run implements RunningExecution {
     if (this.#state.name === 'ended') return;
     const { log, clock } = this.#deps;
     if (this.#state.name === 'running') {
-      if (exit.kind !== 'hang-up') this.#flush(this.#state.session);
+      if (exit.kind !== 'hang-up' && exit.kind !== 'output-limit') {
+        this.#flush(this.#state.session);
+        if (this.state === 'ended') return; // what had been kept back was over the limit
+      }
       if (exit.kind === 'exited') this.#book.endedByItself(this.id);
     }
     this.#state = { name: 'ended', exit };
@@ -272,9 +264,6 @@ export class Run implements RunningExecution {
   /** The last bytes: what might have been the beginning of an end, and characters that stay incomplete. */
   #flush(session: CommandSession): void {
     session.flush();
-    for (const stream of ['stdout', 'stderr'] as const) {
-      const text = this.#decoders[stream].end();
-      if (text !== '') this.#sink.output(stream, text);
-    }
+    this.#output.end();
   }
 }

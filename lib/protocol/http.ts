@@ -51,6 +51,8 @@ export interface ExecuteBody {
   readonly environment?: Readonly<Record<string, string>> | null;
   /** Seconds; 0 means none. */
   readonly timeLimit?: number;
+  /** Most bytes of output, both streams together; 0 means any number. Without it `execution.outputLimit` of the service holds. */
+  readonly outputLimit?: number;
   /** False runs without a TTY and keeps bytes exact. */
   readonly interactive?: boolean;
   readonly workingDirectory?: string;

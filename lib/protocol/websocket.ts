@@ -12,6 +12,9 @@ export type ServerMessage =
 /** Existing clients compare this text; it is said only with Nomad's own evidence. */
 export const OUT_OF_MEMORY_TEXT = 'the allocation was OOM Killed';
 
+/** What a client is told whose command printed more than it may. */
+export const OUTPUT_LIMIT_TEXT = 'the output limit of the execution was exceeded';
+
 export function formatServerMessage(message: ServerMessage): string {
   return JSON.stringify(message);
 }

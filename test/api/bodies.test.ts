@@ -54,6 +54,10 @@ const EXECUTIONS: readonly Case[] = [
   [{ command: 'true', environment: { A: 'x\0' } }, 'environment.A must be a text without NUL'],
   [{ command: 'true', detach: true }, 'unknown field "detach"'],
   ...BAD_SECONDS.map((bad): Case => [{ command: 'true', timeLimit: bad }, 'timeLimit must be an integer']),
+  ...['5', 1.5, -1, 2 ** 53, null].map((bad): Case => [
+    { command: 'true', outputLimit: bad },
+    'outputLimit must be an integer',
+  ]),
 ];
 
 const ENVIRONMENTS: readonly Case[] = [

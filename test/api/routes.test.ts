@@ -201,6 +201,7 @@ describe('the HTTP API', () => {
         privileged: false,
         environment: {},
         timeLimitSeconds: 0,
+        outputLimitBytes: undefined,
         interactive: true,
         workingDirectory: undefined,
       });
@@ -213,6 +214,7 @@ describe('the HTTP API', () => {
         privilegedExecution: true,
         environment: { A_1: 'x y; $(id)', _: '' },
         timeLimit: 2_147_483,
+        outputLimit: 0,
         interactive: false,
         workingDirectory: '/tmp',
       });
@@ -222,6 +224,7 @@ describe('the HTTP API', () => {
         privileged: true,
         environment: { A_1: 'x y; $(id)', _: '' },
         timeLimitSeconds: 2_147_483,
+        outputLimitBytes: 0,
         interactive: false,
         workingDirectory: '/tmp',
       });

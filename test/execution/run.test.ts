@@ -285,6 +285,48 @@ describe('Run', () => {
       expect(runner.abandoned).to.deep.equal([]);
     });
 
+    it('ends a command at the first byte beyond its output limit, and then its processes', async () => {
+      const { run, sink } = await startInPipe({ outputLimitBytes: 10 });
+      await nomad.pipe().say('stdout', 'out');
+      await nomad.pipe().say('stderr', 'error €');
+      expect(await run.exit).to.deep.equal({ kind: 'output-limit' });
+      expect([sink.stdout, sink.stderr]).to.deep.equal(['out', 'error ']);
+      await nomad.pipe().say('stdout', 'more');
+      expect(sink.stdout).to.equal('out');
+      await settle();
+      expect(nomad.kills).to.have.length(1);
+      expect(runner.abandoned).to.deep.equal([]);
+    });
+
+    it('lets a command print exactly as much as its output limit', async () => {
+      const { run, sink } = await startInPipe({ outputLimitBytes: 7 });
+      const pipe = nomad.pipe();
+      await pipe.say('stderr', `err${pipe.stop()}`);
+      await pipe.say('stdout', `out\x1d${pipe.stop()}0\n`);
+      expect(await run.exit).to.deep.equal({ kind: 'exited', exitCode: 0 });
+      expect([sink.stdout, sink.stderr]).to.deep.equal(['out\x1d', 'err']);
+    });
+
+    it('counts what was kept back as a possible end', async () => {
+      const { run, sink } = await startInPipe({ outputLimitBytes: 3, timeLimitSeconds: 2 });
+      await nomad.pipe().say('stdout', 'out\x1d');
+      expect(await isSettled(run.exit)).to.equal(false);
+      await clock.advance(2000);
+      expect(await run.exit).to.deep.equal({ kind: 'output-limit' });
+      expect(sink.stdout).to.equal('out');
+    });
+
+    it('takes the configured output limit where the request names none', async () => {
+      await executions.stop();
+      executions = await startExecutions({ nomad, clock, execution: { outputLimit: 2 } });
+      const limited = await startInPipe();
+      await nomad.pipe().say('stdout', 'out');
+      expect(await limited.run.exit).to.deep.equal({ kind: 'output-limit' });
+      const free = await startInPipe({ outputLimitBytes: 0 });
+      await nomad.pipe().say('stdout', 'out');
+      expect(await isSettled(free.run.exit)).to.equal(false);
+    });
+
     it('counts the time limit from the start of the command', async () => {
       const { run } = await start({ interactive: false, timeLimitSeconds: 2 });
       await clock.advance(10_000);

@@ -14,6 +14,7 @@ export const EXECUTION_CONFIG: ExecutionConfig = {
   environment: { CODEOCEAN: 'true' },
   interactiveStderr: true,
   maxPerRunner: 4,
+  outputLimit: 0,
   preparedTimeout: 60,
 };
 
@@ -26,6 +27,7 @@ export function executionRequest(
     privileged: false,
     environment: {},
     timeLimitSeconds: 0,
+    outputLimitBytes: undefined,
     interactive: true,
     workingDirectory: undefined,
     ...overrides,

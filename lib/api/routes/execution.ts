@@ -27,6 +27,7 @@ export function executionRoutes(router: Router, { runners, executions, config, c
         privileged: request.privilegedExecution ?? false,
         environment: request.environment ?? {},
         timeLimitSeconds: request.timeLimit ?? 0,
+        outputLimitBytes: request.outputLimit,
         interactive: request.interactive ?? true,
         workingDirectory: request.workingDirectory,
       });

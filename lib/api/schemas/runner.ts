@@ -56,6 +56,12 @@ export const executeBody = object<ExecuteBody>(
       'Seconds after which the program is ended with the message `timeout`. 0, the default, means never.',
       10,
     ),
+    outputLimit: told(
+      integer(0, Number.MAX_SAFE_INTEGER),
+      'Most bytes of output, both streams together; at the first one beyond, the program is ended with an `error`. ' +
+        '0 means any number; without it `execution.outputLimit` of the service holds.',
+      1_000_000,
+    ),
     interactive: told(
       flag,
       'Run with a terminal (the default). `false` gives the program pipes instead and keeps bytes as they are.',

@@ -149,8 +149,6 @@ export class Tool implements AsyncDisposable {
         command: script,
         privileged,
         environment: variables,
-        timeLimitSeconds: 0,
-        interactive: false,
         workingDirectory: undefined,
       },
       config,

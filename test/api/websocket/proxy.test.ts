@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { OUT_OF_MEMORY_TEXT } from '../../../lib/protocol/websocket.js';
+import { OUT_OF_MEMORY_TEXT, OUTPUT_LIMIT_TEXT } from '../../../lib/protocol/websocket.js';
 import type { Exit } from '../../../lib/execution/api.js';
 import type { FakeExecution } from '../../support/api-fakes.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -56,6 +56,7 @@ describe('the socket of an execution', () => {
     ],
     [{ kind: 'time-limit' }, { type: 'timeout' }],
     [{ kind: 'inactive' }, { type: 'timeout' }],
+    [{ kind: 'output-limit' }, { type: 'error', data: OUTPUT_LIMIT_TEXT }],
     [{ kind: 'out-of-memory' }, { type: 'error', data: OUT_OF_MEMORY_TEXT }],
     [
       { kind: 'failed', message: 'the runner was lost' },
