@@ -13,6 +13,7 @@ import type { ClaimedRunner } from '../runners/runner.js';
 import type {
   ExecutionRequest,
   ExecutionsApi,
+  Exit,
   ExecutionSink,
   PreparedExecution,
   RunningExecution,
@@ -23,7 +24,7 @@ import { assertRunnable } from './request-check.js';
 import { Run } from './run.js';
 import type { RunnerBook } from './runner-book.js';
 import type { RunnerBooks } from './runner-books.js';
-import { RUN_TWICE } from './sentences.js';
+import { exitOfGoneRunner, RUN_TWICE } from './sentences.js';
 import { openTerminalSession } from './terminal-session.js';
 
 export interface ExecutionsDeps {
@@ -57,7 +58,10 @@ interface Waiting {
 interface Ledger {
   readonly book: RunnerBook;
   readonly waiting: Map<ExecutionId, Waiting>;
+  /** Those that take a place. */
   readonly runs: Set<Run>;
+  /** Also those of which only the session is left to be closed. */
+  readonly uncleared: Set<Run>;
   readonly taken: Set<ExecutionId>;
   readonly forget: () => void;
 }
@@ -170,6 +174,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
       book: this.#deps.books.of(runner),
       waiting: new Map(),
       runs: new Set(),
+      uncleared: new Set(),
       taken: new Set(),
       forget: () => runner.runnerSignal.removeEventListener('abort', drop),
     };
@@ -184,16 +189,19 @@ export class Executions implements ExecutionsApi, Lifecycle {
     for (const { expiry } of ledger.waiting.values()) expiry.cancel();
     ledger.waiting.clear();
     this.#ledgers.delete(ledger.book.runner.id);
+    if (!ledger.book.runner.runnerSignal.aborted) return;
+    for (const run of ledger.uncleared) run.runnerGone();
   }
 
   #run(ledger: Ledger, id: ExecutionId, sink: ExecutionSink): RunningExecution {
     const waiting = ledger.waiting.get(id);
-    if (!waiting || this.#state !== 'running') return failedRun(RUN_TWICE);
+    const { runner } = ledger.book;
+    if (runner.runnerSignal.aborted) return endedRun(exitOfGoneRunner(runner.runnerSignal));
+    if (!waiting || this.#state !== 'running') return endedRun({ kind: 'failed', message: RUN_TWICE });
     // Until here it may expire, so one that is taken and never run holds no place for ever.
     waiting.expiry.cancel();
     ledger.waiting.delete(id);
     const { request } = waiting;
-    const { runner } = ledger.book;
     const { nomad, clock, log, config, randomness, onUnfit } = this.#deps;
     const folder = `/tmp/.serai-${randomness.uuid()}`;
     const open = request.interactive ? openTerminalSession : openPipeSession;
@@ -220,6 +228,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
       sink,
     );
     ledger.runs.add(run);
+    ledger.uncleared.add(run);
     this.#runs.add(run);
     void run.exit.then((exit) => {
       // Of a command that ended by itself only the session is left to be closed, which is no reason to refuse the next.
@@ -227,6 +236,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
     });
     void run.cleared.then(() => {
       ledger.runs.delete(run);
+      ledger.uncleared.delete(run);
       this.#runs.delete(run);
     });
     return run;
@@ -244,9 +254,9 @@ export class Executions implements ExecutionsApi, Lifecycle {
 }
 
 /** What an execution is that cannot be run. */
-function failedRun(message: string): RunningExecution {
+function endedRun(exit: Exit): RunningExecution {
   return {
-    exit: Promise.resolve({ kind: 'failed', message }),
+    exit: Promise.resolve(exit),
     write: () => Promise.resolve(),
     closeStdin: () => undefined,
     resize: () => undefined,

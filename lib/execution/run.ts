@@ -79,7 +79,6 @@ export class Run implements RunningExecution {
   #timeLimit: Timer | undefined;
   /** Nomad says that the task is no longer the one in which the command ran. */
   #taskGone = false;
-  readonly #onRunnerGone = (): void => this.#finish(exitOfGoneRunner(this.#book.runner.runnerSignal));
 
   constructor(deps: RunDeps, book: RunnerBook, request: ExecutionRequest, sink: ExecutionSink) {
     this.#deps = deps;
@@ -130,19 +129,22 @@ export class Run implements RunningExecution {
     this.#finish({ kind: 'hang-up' });
   }
 
+  /** The runner is no longer its client's: whoever watches `runnerSignal` for all runs of a runner tells. */
+  runnerGone(): void {
+    this.#finish(exitOfGoneRunner(this.#book.runner.runnerSignal));
+  }
+
   async #perform(): Promise<void> {
     const { runner } = this.#book;
     const { runnerSignal } = runner;
     const endActivity = runner.beginActivity();
     const onSlow = (): void => this.#finish({ kind: 'failed', message: START_TOO_SLOW });
     this.#startLimit.signal.addEventListener('abort', onSlow, { once: true });
-    runnerSignal.addEventListener('abort', this.#onRunnerGone, { once: true });
-    if (runnerSignal.aborted) this.#onRunnerGone();
+    if (runnerSignal.aborted) this.runnerGone();
     try {
       await this.#book.enter(this);
       await this.#runInSession();
     } finally {
-      runnerSignal.removeEventListener('abort', this.#onRunnerGone);
       await this.#book.leave(this);
       endActivity();
     }

@@ -7,17 +7,17 @@ import { TestRunner } from '../support/claimed-runner.js';
 import type { Begun } from '../support/executions.js';
 import { begin, executionRequest, startExecutions } from '../support/executions.js';
 import { FakeClock, settle } from '../support/fake-clock.js';
-import { ScriptedExecs } from '../support/scripted-execs.js';
+import { PlayedExecs } from '../support/played-execs.js';
 
 describe('Run', () => {
   let clock: FakeClock;
-  let nomad: ScriptedExecs;
+  let nomad: PlayedExecs;
   let runner: TestRunner;
   let executions: Executions;
 
   beforeEach(async () => {
     clock = new FakeClock();
-    nomad = new ScriptedExecs();
+    nomad = new PlayedExecs();
     runner = new TestRunner();
     executions = await startExecutions({ nomad, clock });
   });

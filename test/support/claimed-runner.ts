@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { ServiceError } from '../../lib/base/errors.js';
-import type { RunnerId } from '../../lib/base/ids.js';
+import type { AllocationId, RunnerId } from '../../lib/base/ids.js';
 import { allocationId, environmentId } from '../../lib/base/ids.js';
 import type { Environment } from '../../lib/environments/environment.js';
 import type { ClaimedRunner, GoneReason } from '../../lib/runners/runner.js';
@@ -8,7 +8,7 @@ import type { ClaimedRunner, GoneReason } from '../../lib/runners/runner.js';
 /** A claimed runner that does what a test says. */
 export class TestRunner implements ClaimedRunner {
   readonly id = `1-${randomUUID()}` as RunnerId;
-  readonly allocationId = allocationId(randomUUID());
+  readonly allocationId: AllocationId;
   readonly task = 'default-task';
   readonly mappedPorts = [];
   readonly environment: Environment;
@@ -18,7 +18,8 @@ export class TestRunner implements ClaimedRunner {
   activities = 0;
   news: 'alive' | 'restarted' | 'gone' | 'out-of-memory' = 'alive';
 
-  constructor(environment: Partial<Environment> = {}) {
+  constructor(environment: Partial<Environment> = {}, allocation = randomUUID() as string) {
+    this.allocationId = allocationId(allocation);
     this.environment = {
       id: environmentId(1),
       image: 'image',

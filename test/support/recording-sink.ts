@@ -23,7 +23,10 @@ export class RecordingSink implements ExecutionSink {
   }
 
   drained(): Promise<void> {
-    return new Promise((resolve) => this.#waiting.push(resolve));
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#notify();
+    });
   }
 
   /** The client reads on. */

@@ -8,7 +8,7 @@ import { gate } from './waiting.js';
 type Handler = (stream: 'stdout' | 'stderr', chunk: Buffer) => void;
 
 /** An exec whose other end is played by the test. */
-export class ScriptedExec implements ExecSession {
+export class PlayedExec implements ExecSession {
   readonly options: ExecOptions;
   readonly end: Promise<ExecEnd>;
   /** All input, as the runner got it. */
@@ -94,9 +94,9 @@ export class ScriptedExec implements ExecSession {
 }
 
 /** Opens execs that the test plays; an exec for ending processes answers by itself that nothing is left. */
-export class ScriptedExecs {
-  readonly execs: ScriptedExec[] = [];
-  readonly kills: ScriptedExec[] = [];
+export class PlayedExecs {
+  readonly execs: PlayedExec[] = [];
+  readonly kills: PlayedExec[] = [];
   /** What an exec for ending processes says; undefined for nothing at all. */
   killResult: string | undefined = 'K 0 0\n';
   /** Set to hold back the opening of the next execs. */
@@ -108,7 +108,7 @@ export class ScriptedExecs {
     const held = this.opening?.promise;
     if (held) await Promise.race([held, aborted(options.signal)]);
     if (this.failure) throw this.failure;
-    const exec = new ScriptedExec(options);
+    const exec = new PlayedExec(options);
     // Only the script for ending processes names the allocation.
     const write = exec.write.bind(exec);
     exec.write = async (chunk) => {
@@ -125,15 +125,15 @@ export class ScriptedExecs {
   }
 
   /** The exec of a session without a terminal. */
-  pipe(): ScriptedExec {
+  pipe(): PlayedExec {
     return this.#find((exec) => !exec.options.tty);
   }
 
-  control(): ScriptedExec {
+  control(): PlayedExec {
     return this.#find((exec) => !exec.options.tty);
   }
 
-  terminal(): ScriptedExec {
+  terminal(): PlayedExec {
     return this.#find((exec) => exec.options.tty);
   }
 
@@ -143,7 +143,7 @@ export class ScriptedExecs {
     return this.opening;
   }
 
-  #find(condition: (exec: ScriptedExec) => boolean): ScriptedExec {
+  #find(condition: (exec: PlayedExec) => boolean): PlayedExec {
     const exec = this.execs.filter(condition).at(-1);
     if (!exec) throw new Error('no such exec was opened');
     return exec;
