@@ -8,15 +8,16 @@ import { script } from './script.js';
  * Whose is a process? In this order:
  * - *target* or *other*: it descends from the shell that runs that execution's command, is in that shell's session and
  *   terminal, descends from one that is, or has the execution's id in its environment;
- * - *ours*: its environment names the allocation, which no command's does, and it runs as we do;
+ * - *ours*: it is in the session of process 1, which nobody can join, or its environment names the allocation, which no
+ *   command's does, and it runs as we do;
  * - *nobody's*: all the rest (`setsid env -i …`). Where `sweep` is set it is treated as the target; otherwise counted.
  *
  * Targets are stopped first, so that they cannot fork, and looked for until there is no new one, then killed; that is
  * repeated until none is left but zombies, which an init that reaps nobody leaves for ever.
  *
- * Process 1 and we are never touched, nor are the shells named as roots. Nobody's processes exist only where process 1
- * belongs to the task itself: without a process namespace of its own (a task on the bare host) the rest of the machine
- * would look like that.
+ * Process 1 and we are never touched, nor are the shells named as roots. Nobody's processes are only known where our own
+ * parent has the number 0, being outside of the task's process namespace: without one (a task on the bare host) the rest
+ * of the machine would look like that, and is left alone.
  *
  * Nearly everything is done by builtins of the shell: a runner in which a fork bomb runs has no process to spare.
  * `read` drops NUL characters, so an environment reads as one or a few long lines.
@@ -86,10 +87,12 @@ serai_scan() {
       eval "serai_own_$serai_p=$serai_r"
       continue
     fi
-    # A number that was given to another process since.
+    # New, or a number that was given to another process since.
     if [ "$serai_x" != "\${20}" ]; then
-      eval "serai_start_$serai_p=\${20} serai_own_$serai_p= serai_o=\\$serai_terminal_$4_$5"
+      eval "serai_start_$serai_p=\${20} serai_own_$serai_p= serai_session_$serai_p=$4 serai_o=\\$serai_terminal_$4_$5"
       [ -z "$serai_o" ] || { serai_claim "$serai_p" "$serai_o"; continue; }
+      [ -n "$serai_private" ] || [ "\${20}" -ge "$serai_since" ] || serai_o=older
+      eval "serai_own_$serai_p=$serai_o"
     fi
     case $serai_o in
       '') serai_open="$serai_open $serai_p" ;;
@@ -108,7 +111,8 @@ serai_scan() {
   done
   serai_descend
   for serai_p in $serai_open; do
-    eval "serai_o=\\$serai_says_$serai_p"
+    eval "serai_o=\\$serai_says_$serai_p serai_x=\\$serai_session_$serai_p"
+    [ "$serai_x" != "$serai_session" ] || serai_o=ours
     if [ "$serai_o" = named ]; then
       serai_user_of "$serai_p"
       [ "$serai_u" != "$serai_me" ] || serai_o=ours
@@ -143,12 +147,19 @@ serai_descend() {
 }
 
 serai_private=
-serai_by_environment 1
-[ "$serai_o" != named ] || serai_private=1
+read -r serai_l </proc/$$/stat && set -- \${serai_l##*) } && [ "$2" = 0 ] && read -r serai_l </proc/1/stat && serai_private=1
+set -- \${serai_l##*) }
+serai_session=$4
 serai_user_of $$
 serai_me=$serai_u
 serai_roots_of target $serai_roots
 serai_roots_of other $serai_other_roots
+# What began before the execution did is none of its processes; a bare host has hundreds of those.
+serai_since=0
+for serai_p in \${serai_roots%% *}; do
+  read -r serai_l <"/proc/$serai_p/stat" && set -- \${serai_l##*) } && serai_since=\${20}
+done
+[ -n "$serai_id$serai_private" ] || { echo 'K 0 0'; exit 0; }
 serai_i=0
 while :; do
   serai_scan

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { expect } from 'chai';
 import type { Executions } from '../../lib/execution/executions.js';
 import { TestRunner } from '../support/claimed-runner.js';
@@ -23,10 +23,18 @@ describe('commands in a real shell', () => {
       after(async () => {
         await executions.stop();
         expect(runner.abandoned).to.deep.equal([]);
-        expect(readdirSync('/tmp').filter((name) => name.startsWith('.serai-'))).to.deep.equal([]);
+        const folders = nomad.options.filter(({ tty }) => tty).map(({ command }) => command.at(-1) ?? '');
+        expect(folders.length).to.be.greaterThan(10);
+        expect(folders.filter((folder) => existsSync(folder))).to.deep.equal([]);
       });
 
-      describeCommands(() => ({ executions, runner, folder: process.cwd(), hasPipes: false }));
+      describeCommands(() => ({
+        executions,
+        runner,
+        folder: process.cwd(),
+        user: 'nobody 65534 /nonexistent',
+        hasPipes: nomad.hasPipes,
+      }));
 
       it('puts stderr on the terminal where that is configured, still asking nothing of it', async () => {
         const plain = await startExecutions({ nomad, execution: { interactiveStderr: false } });

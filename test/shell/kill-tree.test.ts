@@ -5,7 +5,6 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import type { KillRequest } from '../../lib/shell/kill-tree.js';
 import { killScript, parseKillResult } from '../../lib/shell/kill-tree.js';
-import { quote } from '../../lib/shell/quote.js';
 import { feed, scriptReader } from '../../lib/shell/script.js';
 import { runShell, SHELLS } from '../support/shells.js';
 import { eventually } from '../support/waiting.js';
@@ -29,6 +28,11 @@ function alive(command: string): number[] {
 /** Whether this machine lets us make a process namespace. */
 const canUnshare =
   runShell(['unshare', '--pid', '--fork', '--mount-proc', 'sh'], 'echo yes').trim() === 'yes';
+
+function childOf(pid: number | undefined): number | undefined {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim();
+  return children === '' ? undefined : Number(children.split(' ')[0]);
+}
 
 function request(overrides: Partial<KillRequest>): KillRequest {
   return { allocationId: randomUUID(), target: undefined, others: [], sweep: false, ...overrides };
@@ -113,43 +117,36 @@ describe('killScript', () => {
     });
   }
 
-  (canUnshare ? it : it.skip)("ends nobody's processes where the processes are the task's own", () => {
+  (canUnshare ? it : it.skip)("ends nobody's processes where the processes are the task's own", async () => {
     const allocationId = randomUUID();
     const survivor = randomUUID();
-    const script = killScript(
-      request({ allocationId, others: [{ id: survivor, root: undefined }], sweep: true }),
+    const others = [{ id: survivor, root: undefined }];
+    // Process 1 and its session, one process of ours and one of an execution that ended stay; two belong to nobody.
+    const task = spawn(
+      'unshare',
+      ['--pid', '--fork', '--mount-proc', '--kill-child', 'setsid', 'sh', '-c', 'sleep 70 & read x'],
+      { stdio: ['pipe', 'ignore', 'ignore'] },
     );
-    const count = killScript(request({ allocationId, others: [{ id: survivor, root: undefined }] }));
-    // Process 1, one process of ours and one of an execution that ended stay; the two others belong to nobody.
-    const inside = `
-      setsid sleep 71 &
-      SERAI_EXECUTION=${survivor} setsid env -u NOMAD_ALLOC_ID sleep 72 &
-      setsid env -i sleep 73 &
-      setsid setpriv --reuid 65534 --clear-groups sleep 74 &
-      while [ "$(cat /proc/[0-9]*/comm | grep -c sleep)" != 4 ]; do :; done
-      (eval ${quote(count)})
-      (eval ${quote(script)})
-      for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null | grep ^sleep; done`;
-    const printed = runShell(
-      [
-        'unshare',
-        '--pid',
-        '--fork',
-        '--mount-proc',
-        '--kill-child',
-        'env',
-        `NOMAD_ALLOC_ID=${allocationId}`,
-        'sh',
-      ],
+    children.push(task);
+    await eventually('the task', () => childOf(task.pid) !== undefined);
+    const inside = ['nsenter', '--target', String(childOf(task.pid)), '--pid', '--mount', 'setsid', 'sh'];
+    const list =
+      'for p in /proc/[0-9]*; do tr "\\0" " " <$p/cmdline 2>/dev/null; echo; done | grep "^sleep 7"';
+    const sleepers = (): string[] => runShell(inside, list).split('\n').filter(Boolean).sort();
+    runShell(
       inside,
+      `exec >/dev/null 2>&1
+       NOMAD_ALLOC_ID=${allocationId} setsid -f sleep 71
+       SERAI_EXECUTION=${survivor} setsid -f sleep 72
+       setsid -f env -i sleep 73
+       NOMAD_ALLOC_ID=${allocationId} setsid -f setpriv --reuid 65534 --clear-groups sleep 74`,
     );
-    expect(printed.split('\n').map((line) => line.trim())).to.deep.equal([
-      'K 0 2',
-      'K 0 0',
-      'sleep 71',
-      'sleep 72',
-      '',
-    ]);
+    await eventually('all processes', () => sleepers().length === 5);
+    const kill = (sweep: boolean): unknown => run(inside, request({ allocationId, others, sweep }));
+    expect(kill(false)).to.deep.equal({ left: 0, nobody: 2 });
+    expect(sleepers()).to.have.length(5);
+    expect(kill(true)).to.deep.equal({ left: 0, nobody: 0 });
+    expect(sleepers()).to.deep.equal(['sleep 70 ', 'sleep 71 ', 'sleep 72 ']);
   });
 
   it('is read over standard input like every script', () => {

@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { systemClock } from '../../lib/base/clock.js';
 import { silentLogger } from '../../lib/base/log.js';
 import type { ExecutionConfig } from '../../lib/config/config.js';
@@ -14,6 +15,8 @@ import { eventually } from './waiting.js';
 export interface AgentPlace extends AsyncDisposable {
   readonly executions: Executions;
   readonly client: NomadClient;
+  /** Names in /tmp of the sessions with a terminal so far. */
+  readonly sessionFolders: string[];
   /** Starts one more task and claims it. */
   claim(): Promise<TestRunner>;
 }
@@ -27,11 +30,17 @@ export async function startAgentPlace({ driver, execution = {} }: AgentPlaceOpti
   const agent = new DevAgent({ driver });
   await agent.start();
   const client = new NomadClient(nomadClientConfig(agent.address), { clock: systemClock, log: silentLogger });
-  const executions = await startExecutions({ nomad: client, execution });
+  const sessionFolders: string[] = [];
+  const openExec: NomadClient['openExec'] = (options) => {
+    if (options.tty) sessionFolders.push(path.basename(options.command.at(-1) ?? ''));
+    return client.openExec(options);
+  };
+  const executions = await startExecutions({ nomad: { openExec }, execution });
   let count = 0;
   return {
     executions,
     client,
+    sessionFolders,
     async claim() {
       count += 1;
       const id = `1-task-${count}`;

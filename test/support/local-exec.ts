@@ -4,6 +4,7 @@ import type { IPty } from '@lydell/node-pty';
 import { spawn as spawnPty } from '@lydell/node-pty';
 import type { ExecOptions, ExecSession } from '../../lib/nomad/api.js';
 import type { ExecEnd } from '../../lib/nomad/model.js';
+import { SHELLS } from './shells.js';
 
 type Handler = (stream: 'stdout' | 'stderr', chunk: Buffer) => void;
 
@@ -23,6 +24,11 @@ class Outlet {
   };
 }
 
+/** Gives a command pipes, where Node has only sockets to give. */
+const PIPES = SHELLS.some(([program]) => program === 'bash')
+  ? ['bash', '-c', 'exec "$@" > >(exec cat) 2> >(exec cat >&2)', 'pipes']
+  : [];
+
 /** A process on this machine behind a pipe. */
 class LocalPipe implements ExecSession {
   readonly end: Promise<ExecEnd>;
@@ -31,7 +37,8 @@ class LocalPipe implements ExecSession {
   #destroyed: () => void = () => undefined;
 
   constructor(command: readonly string[], env: NodeJS.ProcessEnv, cwd: string) {
-    this.#child = spawn(command[0]!, command.slice(1), { env, cwd, detached: true });
+    const [program = '', ...rest] = [...PIPES, ...command];
+    this.#child = spawn(program, rest, { env, cwd, detached: true });
     this.#child.stdin.on('error', () => undefined);
     this.#child.stdout.on('data', (chunk: Buffer) => this.#outlet.give('stdout', chunk));
     this.#child.stderr.on('data', (chunk: Buffer) => this.#outlet.give('stderr', chunk));
@@ -138,6 +145,7 @@ export interface LocalExecsOptions {
 
 /** Opens execs as processes of this machine, with the variables of a Nomad task. */
 export class LocalExecs {
+  readonly hasPipes = PIPES.length > 0;
   readonly opened: ExecSession[] = [];
   readonly options: ExecOptions[] = [];
   readonly #options: LocalExecsOptions;
