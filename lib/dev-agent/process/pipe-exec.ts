@@ -5,6 +5,7 @@ import { exitOf } from './exit.js';
 import type { OutputHandler } from './output.js';
 import { Output } from './output.js';
 
+/** The agent's ends of the three pipes. */
 export interface ExecStreams {
   readonly stdin: Writable | null;
   readonly stdout: Readable | null;

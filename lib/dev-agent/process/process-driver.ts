@@ -6,6 +6,7 @@ import type { TaskDriver, TaskHandle, TaskOptions } from '../driver.js';
 import { TaskStartError } from '../driver.js';
 import { messageOf } from '../../base/errors.js';
 import { findExecutable } from './launch.js';
+import { PipeMaker } from './pipes.js';
 import { MARK_VARIABLE, ProcessTable } from './process-table.js';
 import { ProcessTask } from './process-task.js';
 import { checkPty } from './pty.js';
@@ -29,6 +30,7 @@ export class ProcessDriver implements TaskDriver {
   readonly #id: string;
   readonly #table = new ProcessTable();
   readonly #tasks = new Set<ProcessTask>();
+  readonly #pipes = new PipeMaker();
   #guardian: TaskGuardian | undefined;
   #count = 0;
   #stopping: Promise<void> | undefined;
@@ -63,7 +65,14 @@ export class ProcessDriver implements TaskDriver {
       throw new TaskStartError(`binary ${JSON.stringify(file)} could not be found`, { cause: error });
     }
     try {
-      const deps = { guardian: this.#guardian, table: this.#table, mark, environment, folder };
+      const deps = {
+        guardian: this.#guardian,
+        table: this.#table,
+        pipes: this.#pipes,
+        mark,
+        environment,
+        folder,
+      };
       const task = await ProcessTask.start(deps, options.command);
       this.#tasks.add(task);
       void task.exited.then(() => this.#forget(task, folder));
@@ -88,6 +97,7 @@ export class ProcessDriver implements TaskDriver {
   async #shutDown(): Promise<void> {
     await Promise.all([...this.#tasks].map((task) => task.kill()));
     await this.#guardian?.stop();
+    await this.#pipes.close();
   }
 
   /** What a task finds in its environment: little of the agent's own, none of its secrets. */

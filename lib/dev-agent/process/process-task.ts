@@ -3,6 +3,7 @@ import type { DriverExec, DriverExecOptions, TaskExit, TaskHandle } from '../dri
 import { exitOf } from './exit.js';
 import { launch } from './launch.js';
 import { PipeExec } from './pipe-exec.js';
+import type { PipeMaker } from './pipes.js';
 import type { ProcessTable } from './process-table.js';
 import { openPty } from './pty.js';
 import type { TaskGuardian } from './task-guardian.js';
@@ -11,6 +12,7 @@ import { TtyExec } from './tty-exec.js';
 export interface ProcessTaskDeps {
   readonly guardian: TaskGuardian;
   readonly table: ProcessTable;
+  readonly pipes: PipeMaker;
   /** The value of the mark variable of this task's processes. */
   readonly mark: string;
   readonly environment: Readonly<Record<string, string>>;
@@ -57,8 +59,17 @@ export class ProcessTask implements TaskHandle {
 
   async #execOnPipes(command: readonly string[]): Promise<PipeExec> {
     const { environment, folder } = this.#deps;
-    const child = await launch({ command, environment, folder, stdio: 'pipe' });
-    return this.#add(new PipeExec(child), child);
+    // Where pipes cannot be made, Node's sockets have to do; see pipes.ts for what they lack.
+    const pipes = await this.#deps.pipes.take().catch(() => undefined);
+    try {
+      const child = await launch({ command, environment, folder, stdio: pipes?.stdio ?? 'pipe' });
+      return this.#add(new PipeExec(child, pipes?.streams), child);
+    } catch (error) {
+      pipes?.destroy();
+      throw error;
+    } finally {
+      pipes?.closeChildEnds();
+    }
   }
 
   async #execInTerminal(command: readonly string[]): Promise<TtyExec> {

@@ -68,6 +68,10 @@ export function openPty(columns: number, rows: number): Pty {
     if (slaveIsOpen) closeSync(slave);
     slaveIsOpen = false;
   };
+  const closeMaster = (): void => {
+    isOpen = false;
+    stream.destroy();
+  };
   return {
     slavePath: pty,
     stream,
@@ -77,12 +81,12 @@ export function openPty(columns: number, rows: number): Pty {
     finish: () => {
       closeSlave();
       const left = isOpen ? [...buffered(stream), ...readAll(master)] : [];
-      stream.destroy();
+      closeMaster();
       return Buffer.concat(left);
     },
     close: () => {
       closeSlave();
-      stream.destroy();
+      closeMaster();
     },
   };
 }

@@ -5,7 +5,7 @@ import { sandboxAccounts } from './accounts.js';
 import type { Entry } from './entry.js';
 import type { HostView } from './host-view.js';
 import { isWithin } from './mount-table.js';
-import { run } from './run.js';
+import { run } from '../process/run.js';
 
 /**
  * The layer between the host's folders and what a sandbox writes: made once for an agent and shared by its sandboxes.

@@ -1,5 +1,5 @@
 import type { Entry } from './entry.js';
-import { run } from './run.js';
+import { run } from '../process/run.js';
 
 /**
  * Removes a folder of sandboxes: files in it may belong to users whose files only the builder of sandboxes may remove.

@@ -7,8 +7,8 @@ import { PipeExec } from '../process/pipe-exec.js';
 import { openPty } from '../process/pty.js';
 import { TtyExec } from '../process/tty-exec.js';
 import { findExecutable } from './lookup.js';
-import type { PipeMaker, PipeSet } from './pipes.js';
-import { CLEAN_ENVIRONMENT } from './run.js';
+import type { PipeMaker, PipeSet } from '../process/pipes.js';
+import { CLEAN_ENVIRONMENT } from '../process/run.js';
 import type { Sandbox } from './sandbox.js';
 import { withEnvironment } from './script.js';
 

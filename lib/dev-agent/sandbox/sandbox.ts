@@ -1,7 +1,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Cgroups, SandboxCgroups, SandboxLimits } from './cgroups.js';
-import { Dialogue } from './dialogue.js';
+import { Dialogue } from '../process/dialogue.js';
 import type { Entry } from './entry.js';
 import { foldersOf, sandboxFstab } from './fstab.js';
 import type { HostView } from './host-view.js';

@@ -1,4 +1,4 @@
-import { STANDARD_PATH } from './run.js';
+import { STANDARD_PATH } from '../process/run.js';
 
 /**
  * The shell texts by which a sandbox is built, kept and entered.

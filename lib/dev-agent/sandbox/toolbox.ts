@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { readFile } from 'node:fs/promises';
-import { Dialogue } from './dialogue.js';
+import { Dialogue } from '../process/dialogue.js';
 import { openNamespace } from './entry.js';
 import { isDisk, isWithin, parseMountInfo } from './mount-table.js';
 

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import path from 'node:path';
-import { STANDARD_PATH } from './run.js';
+import { STANDARD_PATH } from '../process/run.js';
 
 /** The programs that sandboxes are built and entered with, and the Debian package of each. */
 const NEEDED: Readonly<Record<string, string>> = {

@@ -2,10 +2,10 @@ import type { FileHandle } from 'node:fs/promises';
 import { readFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { messageOf } from '../../base/errors.js';
-import { Dialogue } from './dialogue.js';
+import { Dialogue } from '../process/dialogue.js';
 import type { Entry } from './entry.js';
 import { openNamespace, pathOf } from './entry.js';
-import { run } from './run.js';
+import { run } from '../process/run.js';
 import { hasTool } from './tools.js';
 
 /** Sandboxes need root, the user `user` and the system users of the host. */

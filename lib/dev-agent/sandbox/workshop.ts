@@ -9,7 +9,7 @@ import { viewHost } from './host-view.js';
 import type { SharedLayer } from './layer.js';
 import { buildSharedLayer } from './layer.js';
 import { guardLeftovers } from './leftovers.js';
-import { PipeMaker } from './pipes.js';
+import { PipeMaker } from '../process/pipes.js';
 import { removeFolder } from './sandbox-folder.js';
 import { makeStateFolder } from './state-folder.js';
 import { openToolbox } from './toolbox.js';

@@ -1,6 +1,6 @@
 import { closeSync, constants, fchmodSync, fstatSync, openSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
-import type { ExecStreams } from '../process/pipe-exec.js';
+import type { ExecStreams } from './pipe-exec.js';
 import { Dialogue } from './dialogue.js';
 
 /**

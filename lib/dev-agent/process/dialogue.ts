@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
-import type { ProcessExit } from '../process/exit.js';
-import { exitOf } from '../process/exit.js';
+import type { ProcessExit } from './exit.js';
+import { exitOf } from './exit.js';
 import { CLEAN_ENVIRONMENT, firstLine } from './run.js';
 
 /** How long a step of a dialogue may take before it counts as failed, on a machine however loaded. */
