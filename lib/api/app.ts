@@ -1,9 +1,9 @@
 import type { ErrorRequestHandler, Express } from 'express';
 import express from 'express';
 import { ServiceError } from '../base/errors.js';
-import { openContext } from './context.js';
+import type { Authenticator } from './access/authenticator.js';
+import { contextOf, openContext } from './context.js';
 import type { ApiDeps } from './deps.js';
-import { createAuthenticator } from './middleware/auth.js';
 import { answerError } from './middleware/errors.js';
 import { environmentRoutes } from './routes/environments.js';
 import { executionRoutes } from './routes/execution.js';
@@ -18,7 +18,7 @@ import { versionRoutes } from './routes/version.js';
  *
  * Order: context and log line, health, token, routes, 404, errors. Whatever is thrown ends in `answerError`.
  */
-export function createApp(deps: ApiDeps): Express {
+export function createApp(deps: ApiDeps, authenticator: Authenticator): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -30,9 +30,8 @@ export function createApp(deps: ApiDeps): Express {
     next();
   });
   healthRoutes(app, deps);
-  const authenticate = createAuthenticator(deps.config.auth);
   app.use((req, _res, next) => {
-    authenticate(req);
+    contextOf(req).principal = authenticator.authenticate(req, 'request');
     next();
   });
   for (const declare of [

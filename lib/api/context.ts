@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
+import type { Principal } from './access/principal.js';
 import type { ApiDeps } from './deps.js';
 
 /** What belongs to one request, an upgrade included. */
@@ -14,6 +15,8 @@ export interface RequestContext {
   readonly requestSignal: AbortSignal;
   /** The pattern that matched, such as `/api/v1/runners/:id`: no id, no query. */
   route: string;
+  /** Who sends it; undefined until that is known. */
+  principal: Principal | undefined;
   /** Code of the error that was answered. */
   errorCode: string | undefined;
 }
@@ -41,6 +44,7 @@ export function openContext(req: IncomingMessage, res: ServerResponse, deps: Api
     startedMs: deps.clock.monotonicMs(),
     requestSignal: leaving.signal,
     route: 'unknown',
+    principal: undefined,
     errorCode: undefined,
   };
   contexts.set(req, context);
@@ -52,9 +56,9 @@ export function openContext(req: IncomingMessage, res: ServerResponse, deps: Api
   return context;
 }
 
-/** The one line of a request: no id, no query, no token. */
+/** The one line of a request: no id, no query, of a token its name. */
 export function logRequest(
-  { log, method, route, startedMs, errorCode }: RequestContext,
+  { log, method, route, startedMs, principal, errorCode }: RequestContext,
   status: number | 'client left',
   { clock }: ApiDeps,
 ): void {
@@ -63,6 +67,7 @@ export function logRequest(
     route,
     status,
     ms: Math.round(clock.monotonicMs() - startedMs),
+    ...(principal?.name === undefined ? {} : { tokenName: principal.name }),
     ...(errorCode === undefined ? {} : { code: errorCode }),
   };
   // Probes come every few seconds for ever.

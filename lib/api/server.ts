@@ -13,6 +13,7 @@ import { messageOf, ServiceError } from '../base/errors.js';
 import type { Lifecycle, LifecycleState } from '../base/lifecycle.js';
 import { assertNew } from '../base/lifecycle.js';
 import { mayListen } from '../config/loopback.js';
+import { Authenticator } from './access/authenticator.js';
 import { createApp } from './app.js';
 import { openContext } from './context.js';
 import type { ApiDeps } from './deps.js';
@@ -46,8 +47,9 @@ export class ApiServer implements Lifecycle {
 
   constructor(deps: ApiServerDeps) {
     this.#deps = deps;
-    this.#gateway = new WebSocketGateway(deps);
-    const app = createApp(deps);
+    const authenticator = new Authenticator(deps);
+    this.#gateway = new WebSocketGateway(deps, authenticator);
+    const app = createApp(deps, authenticator);
     this.#server = createServer((req, res) => this.#onRequest(app, req, res));
     this.#server.headersTimeout = HEADERS_MS;
     this.#server.requestTimeout = REQUEST_MS;
@@ -83,7 +85,7 @@ export class ApiServer implements Lifecycle {
     if (!mayListen({ server, auth })) {
       throw new ServiceError(
         'INVALID_CONFIG',
-        `server.host ${server.host} is no loopback address; set auth.token or auth.allowAnonymous`,
+        `server.host ${server.host} is no loopback address; set a token or auth.allowAnonymous`,
       );
     }
     this.#state = 'running';

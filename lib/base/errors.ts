@@ -26,6 +26,7 @@ export type WireErrorCode =
 export const ERRORS = {
   INVALID_REQUEST: { status: 400, retryable: false },
   UNAUTHORIZED: { status: 401, retryable: false },
+  FORBIDDEN: { status: 403, retryable: false },
   ENVIRONMENT_NOT_FOUND: { status: 404, retryable: false },
   EXECUTION_NOT_FOUND: { status: 404, retryable: false },
   ROUTE_NOT_FOUND: { status: 404, retryable: false },

@@ -2,7 +2,10 @@
  * Makes a running service useful, through its public API: environments, full pools, a sample program.
  */
 import type { Clock } from '../base/clock.js';
-import type { Config } from '../config/config.js';
+import { ServiceError } from '../base/errors.js';
+import type { AuthConfig, Config } from '../config/config.js';
+import type { Scope } from '../base/scopes.js';
+import { hasTokens, tokenWith } from '../config/tokens.js';
 import { loadDefinitions, packagedDefinitions } from '../environments/definitions.js';
 import { ApiClient, ApiRefusal } from './api-client.js';
 import { waitForPools } from './pool-progress.js';
@@ -25,6 +28,7 @@ export interface PreparationOptions {
   readonly signal: AbortSignal;
 }
 
+const START_SCOPES: readonly Scope[] = ['environments', 'runners', 'read'];
 const POLL_MS = 100;
 /** Nomad is usually read before anybody could wonder. */
 const PATIENCE_MS = 1000;
@@ -33,7 +37,7 @@ const PATIENCE_MS = 1000;
 export async function prepareService(options: PreparationOptions): Promise<boolean> {
   const { url, config, poolSize, tools, runsPrograms, clock, talk, signal } = options;
   talk.say('service', url);
-  const api = new ApiClient(url, config.auth.token);
+  const api = new ApiClient(url, ownToken(config.auth));
   if (!(await isReady(api, options))) return false;
   const definitions = await loadDefinitions(config.templates.environments ?? packagedDefinitions);
   const usable = await registerEnvironments({ api, definitions, poolSize, tools, talk });
@@ -48,6 +52,16 @@ export async function prepareService(options: PreparationOptions): Promise<boole
   if (runsPrograms) return runSample(api, sample, talk);
   talk.say('sample', 'none, since simulated runners run no programs');
   return isFull;
+}
+
+/** A token for what `start` does through the API, where tokens are configured. */
+function ownToken(auth: AuthConfig): string | undefined {
+  const token = tokenWith(auth, START_SCOPES);
+  if (token !== undefined || !hasTokens(auth)) return token;
+  throw new ServiceError(
+    'INVALID_CONFIG',
+    `start needs a token with the scopes ${START_SCOPES.join(', ')}: set auth.token, or one in auth.tokens`,
+  );
 }
 
 /** Waits until the service has read Nomad; false where it is told to stop before. */

@@ -1,4 +1,5 @@
 import type { LogFormat, LogLevel } from '../base/log.js';
+import type { Scope } from '../base/scopes.js';
 
 /**
  * The whole configuration, as `load.ts` returns it: validated, with defaults, frozen. Handed down in slices.
@@ -28,10 +29,19 @@ export interface ServerConfig {
   readonly maxBodyBytes: number;
 }
 
+/** Without any token the server listens on loopback only. */
 export interface AuthConfig {
-  /** The one token of `Poseidon-Token`; undefined means that the server listens on loopback only. */
+  /** A token with every scope. */
   readonly token: string | undefined;
+  readonly tokens: readonly TokenConfig[];
   readonly allowAnonymous: boolean;
+}
+
+export interface TokenConfig {
+  /** Stands for the token in logs. */
+  readonly name: string;
+  readonly token: string;
+  readonly scopes: readonly Scope[];
 }
 
 export interface NomadConfig {

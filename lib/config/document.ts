@@ -1,6 +1,7 @@
 import { expectedOf } from './expected.js';
 import type { ConfigKey } from './keys.js';
 import { CONFIG_KEYS } from './keys.js';
+import type { KeySchema } from './schema.js';
 import { CONFIG_SCHEMA } from './schema.js';
 
 const HEAD = `# Configuration
@@ -22,9 +23,9 @@ environment variables, flags. Every source is validated; all faults are reported
   \`\`\`
 
 - **Environment variables**: one for every key, named by one rule: \`server.maxBodyBytes\` is
-  \`SERAI_SERVER_MAX_BODY_BYTES\`. Lists are separated by commas, names with values are a JSON object. The variables of
-  Nomad’s command line (\`NOMAD_ADDR\` and the others named below) mean what they mean there; the \`SERAI_\` variable of the
-  same key wins. An empty variable counts as absent.
+  \`SERAI_SERVER_MAX_BODY_BYTES\`. Lists are separated by commas; lists of objects and names with values are JSON. The
+  variables of Nomad’s command line (\`NOMAD_ADDR\` and the others named below) mean what they mean there; the \`SERAI_\`
+  variable of the same key wins. An empty variable counts as absent.
 - **Flags**: \`--set key=value\` for every key, and \`--host\`, \`--port\`, \`--log-level\`, \`--log-format\`.
 
 Secrets may be references: \`file:PATH\` takes the contents of the file, without blanks around it. Relative paths start
@@ -32,8 +33,9 @@ at the folder of the configuration file, or at the working directory where they 
 in seconds. Keys marked _live_ can change while the service runs, _restart_ ones are fixed for its life; the service
 reads its configuration when it starts.
 
-Without \`auth.token\` the service serves requests from its own machine only: it refuses to listen on another address, and
-it refuses requests that a web page of another origin sends. \`auth.allowAnonymous: true\` lifts both.
+Without a token (\`auth.token\`, \`auth.tokens\`) the service serves requests from its own machine only: it refuses to
+listen on another address, and it refuses requests that a web page of another origin or another machine sends.
+\`auth.allowAnonymous: true\` lifts both. More: [security](security.md).
 `;
 
 /** The text of docs/configuration.md. */
@@ -51,6 +53,14 @@ export function documentConfig(): string {
   return `${[HEAD.trimEnd(), ...parts].join('\n\n')}\n`;
 }
 
+function documentItems({ items }: KeySchema): string[] {
+  if (items?.type !== 'object') return [];
+  return Object.entries(items.properties).map(([field, { expected, secret }]) => {
+    const need = items.required.includes(field) ? 'required' : 'optional';
+    return `- \`${field}\`: ${expected}; ${need}${secret ? '; secret' : ''}`;
+  });
+}
+
 function documentKey({ name, variable, nomadVariable, schema }: ConfigKey): string[] {
   const fallback = schema.default === undefined ? 'none' : `\`${JSON.stringify(schema.default)}\``;
   const variables = [variable, nomadVariable]
@@ -62,6 +72,7 @@ function documentKey({ name, variable, nomadVariable, schema }: ConfigKey): stri
     [
       `- Accepts ${expectedOf(schema)}; default ${fallback}; ${schema.reload}${schema.secret ? '; secret' : ''}`,
       `- Variable ${variables.join(' or ')}`,
+      ...documentItems(schema),
     ].join('\n'),
   ];
 }

@@ -1,6 +1,7 @@
 import type { ErrorObject } from 'ajv';
 import { ServiceError } from '../base/errors.js';
 import { expectedOf } from './expected.js';
+import type { ConfigKey } from './keys.js';
 import { CONFIG_KEYS } from './keys.js';
 import type { Layer } from './sources.js';
 import { unknownKey, valueAt } from './sources.js';
@@ -20,7 +21,14 @@ export function faultsOf(errors: readonly ErrorObject[], layer: Layer): ConfigFa
   for (const error of errors) {
     const path = error.instancePath.split('/').slice(1).map(unescapePointer);
     const key = CONFIG_KEYS.find((each) => each.path.every((part, index) => part === path[index]));
-    if (key) {
+    const inItem = key && itemFault(key, error, path.slice(key.path.length));
+    if (key && inItem) {
+      const place = `${inItem.field} of item ${inItem.index + 1}`;
+      faults.set(`${key.name}/${place}`, {
+        key: `${layer.givenAs(key.name)} (${place})`,
+        expected: inItem.expected,
+      });
+    } else if (key) {
       const shown = key.schema.secret ? {} : { value: JSON.stringify(valueAt(layer.values, key)) };
       const expected = expectedOf(key.schema);
       faults.set(key.name, { key: layer.givenAs(key.name), ...shown, expected });
@@ -33,6 +41,23 @@ export function faultsOf(errors: readonly ErrorObject[], layer: Layer): ConfigFa
     }
   }
   return [...faults.values()];
+}
+
+/** What is wrong with one field of an object in a list; undefined where it is the list or the object as a whole. */
+function itemFault(
+  { schema: { items } }: ConfigKey,
+  { keyword, params }: ErrorObject,
+  below: readonly string[],
+): { readonly index: number; readonly field: string; readonly expected: string } | undefined {
+  if (items?.type !== 'object' || below.length === 0) return undefined;
+  const known = Object.keys(items.properties);
+  const index = Number(below[0]);
+  if (keyword === 'additionalProperties') {
+    return { index, field: String(params['additionalProperty']), expected: `one of ${known.join(', ')}` };
+  }
+  const field = keyword === 'required' ? String(params['missingProperty']) : below[1];
+  const expected = field === undefined ? undefined : items.properties[field]?.expected;
+  return field === undefined || expected === undefined ? undefined : { index, field, expected };
 }
 
 /** All faults in one error, a line each. */

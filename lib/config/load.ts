@@ -2,20 +2,18 @@
  * Makes the configuration: file, then environment variables, then flags, each over the one before, on the defaults.
  *
  * Every source is validated by itself, also where a later one wins, and all faults are reported in one INVALID_CONFIG
- * error. This is the only place that reads the file, the environment and secrets' files.
+ * error. Only here and in the two files beside (sources.ts, secrets.ts) files and the environment are read.
  */
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Ajv } from 'ajv';
-import { messageOf } from '../base/errors.js';
 import type { Config } from './config.js';
-import { expectedOf } from './expected.js';
+import { crossFaults } from './cross-faults.js';
 import type { ConfigFault } from './faults.js';
 import { configError, faultsOf } from './faults.js';
 import type { ConfigKey } from './keys.js';
 import { CONFIG_KEYS } from './keys.js';
-import { mayListen } from './loopback.js';
 import { CONFIG_SCHEMA } from './schema.js';
+import { readSecrets } from './secrets.js';
 import type { FlagValue, Layer } from './sources.js';
 import { environmentLayer, fileLayer, flagLayer, valueAt } from './sources.js';
 
@@ -74,24 +72,11 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   return { config, given, warnings };
 }
 
-/** The value with its `file:` reference read and its relative path resolved. */
+/** The value with its `file:` references read and its relative path resolved. */
 function resolved(key: ConfigKey, layer: Layer, faults: ConfigFault[]): unknown {
   const value = valueAt(layer.values, key);
-  if (typeof value !== 'string') return value;
-  if (key.schema.path) return path.resolve(layer.folder, value);
-  if (!key.schema.secret || !value.startsWith('file:')) return value;
-  const file = path.resolve(layer.folder, value.slice('file:'.length));
-  try {
-    const secret = readFileSync(file, 'utf8').trim();
-    if (new RegExp(key.schema.pattern ?? '').test(secret)) return secret;
-    faults.push({
-      key: `${layer.givenAs(key.name)} (contents of ${file})`,
-      expected: expectedOf(key.schema),
-    });
-  } catch (error) {
-    faults.push({ key: layer.givenAs(key.name), expected: `a readable file (${messageOf(error)})` });
-  }
-  return undefined;
+  if (key.schema.secret) return readSecrets(key, layer, faults);
+  return key.schema.path && typeof value === 'string' ? path.resolve(layer.folder, value) : value;
 }
 
 /** Builds the nested object; the schema and `Config` have the same keys, which the compiler checks in schema.ts. */
@@ -104,25 +89,6 @@ function assemble(chosen: ReadonlyMap<string, unknown>): Config {
       }),
     );
   return build(CONFIG_SCHEMA.properties, '') as Config;
-}
-
-function crossFaults(config: Config): ConfigFault[] {
-  const faults: ConfigFault[] = [];
-  if (!mayListen(config)) {
-    faults.push({
-      key: 'server.host',
-      value: JSON.stringify(config.server.host),
-      expected: 'a loopback address, as it has to be without auth.token or auth.allowAnonymous',
-    });
-  }
-  const { clientCert, clientKey } = config.nomad;
-  if ((clientCert === undefined) !== (clientKey === undefined)) {
-    faults.push({
-      key: clientCert === undefined ? 'nomad.clientCert' : 'nomad.clientKey',
-      expected: 'to be given together with its other half (a certificate needs its key)',
-    });
-  }
-  return faults;
 }
 
 function deepFreeze<T extends object>(value: T): T {

@@ -1,5 +1,6 @@
 import net from 'node:net';
 import type { Config } from './config.js';
+import { hasTokens } from './tokens.js';
 
 const loopback = new net.BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');
@@ -16,5 +17,5 @@ export function isLoopback(host: string): boolean {
 
 /** True where the service may listen: without a token only this machine may reach it, unless that is switched off. */
 export function mayListen({ server, auth }: Pick<Config, 'server' | 'auth'>): boolean {
-  return auth.token !== undefined || auth.allowAnonymous || isLoopback(server.host);
+  return hasTokens(auth) || auth.allowAnonymous || isLoopback(server.host);
 }

@@ -1,4 +1,5 @@
 import type { Config } from './config.js';
+import { SCOPES } from '../base/scopes.js';
 
 /**
  * The one schema of the configuration: what every key may hold, its default, and what it is for. `load.ts` validates
@@ -26,9 +27,28 @@ export interface KeySchema {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly minItems?: number;
-  readonly items?: { readonly type: 'string'; readonly pattern: string };
+  readonly items?: { readonly type: 'string'; readonly pattern: string } | ItemSchema;
   readonly propertyNames?: { readonly pattern: string };
   readonly additionalProperties?: { readonly type: 'string' };
+}
+
+/** What each object of a list holds. */
+export interface ItemSchema {
+  readonly type: 'object';
+  readonly additionalProperties: false;
+  readonly required: readonly string[];
+  readonly properties: Readonly<Record<string, ItemField>>;
+}
+
+export interface ItemField {
+  readonly type: 'string' | 'array';
+  readonly expected: string;
+  /** As in `KeySchema`. */
+  readonly secret?: true;
+  readonly pattern?: string;
+  readonly minItems?: number;
+  readonly uniqueItems?: true;
+  readonly items?: { readonly type: 'string'; readonly enum: readonly string[] };
 }
 
 export interface SectionSchema {
@@ -72,7 +92,7 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
       default: '127.0.0.1',
       reload: 'restart',
       description:
-        'Address to listen on. Without `auth.token` only a loopback address is accepted, unless `auth.allowAnonymous` is set.',
+        'Address to listen on. Without a token only a loopback address is accepted, unless `auth.allowAnonymous` is set.',
     },
     port: {
       type: 'integer',
@@ -95,7 +115,37 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
     token: {
       ...secret,
       reload: 'restart',
-      description: 'The token that requests carry in the header `Poseidon-Token`.',
+      description:
+        'A token with every scope, named `default` in the log. Requests carry it in the header `Poseidon-Token` or `Authorization: Bearer`.',
+    },
+    tokens: {
+      type: 'array',
+      items: {
+        type: 'object',
+        additionalProperties: false,
+        required: ['name', 'token', 'scopes'],
+        properties: {
+          name: {
+            type: 'string',
+            pattern: '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$',
+            expected: 'a name of up to 63 letters, digits, dots, dashes and underscores',
+          },
+          token: secret,
+          scopes: {
+            type: 'array',
+            minItems: 1,
+            uniqueItems: true,
+            items: { type: 'string', enum: SCOPES },
+            expected: `a list of ${SCOPES.join(', ')}`,
+          },
+        },
+      },
+      expected: 'a list of objects with name, token and scopes',
+      secret: true,
+      default: [],
+      reload: 'restart',
+      description:
+        'Tokens with scopes: `runners` (claim, execute, files), `environments` (read and write them), `control` (operators’ verbs), `read` (statistics). See [security](security.md#scopes).',
     },
     allowAnonymous: {
       type: 'boolean',

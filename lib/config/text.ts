@@ -14,6 +14,7 @@ export function parseText(schema: KeySchema, text: string): unknown {
     case 'boolean':
       return parseBoolean(text);
     case 'array':
+      if (schema.items?.type === 'object') return parseJson(text);
       return text
         .split(',')
         .map((part) => part.trim())

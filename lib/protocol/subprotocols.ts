@@ -22,19 +22,28 @@ export interface SubprotocolOffer {
 
 /** Reads the header field. INVALID_REQUEST unless it is a list of different names. */
 export function parseSubprotocols(field: string | undefined): SubprotocolOffer {
-  const names = field === undefined ? [] : field.split(',').map((name) => name.trim());
+  const names = namesIn(field);
   const isSound = names.every((name) => /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name));
   if (!isSound || new Set(names).size < names.length) {
     throw new ServiceError('INVALID_REQUEST', 'Sec-WebSocket-Protocol must be a list of different names');
   }
-  const encoded = names.find((name) => name.startsWith(TOKEN_PREFIX))?.slice(TOKEN_PREFIX.length);
   return {
-    token: encoded === undefined ? undefined : Buffer.from(encoded, 'base64url').toString('utf8'),
+    token: tokenIn(field),
     chosen: names.includes(SERAI_V1) ? SERAI_V1 : undefined,
   };
+}
+
+/** The token alone, whatever else is wrong with the field: who sends nonsense is asked for a token first. */
+export function tokenIn(field: string | undefined): string | undefined {
+  const name = namesIn(field).find((each) => each.startsWith(TOKEN_PREFIX));
+  return name && Buffer.from(name.slice(TOKEN_PREFIX.length), 'base64url').toString('utf8');
 }
 
 /** The subprotocol that carries a token. */
 export function tokenSubprotocol(token: string): string {
   return TOKEN_PREFIX + Buffer.from(token, 'utf8').toString('base64url');
+}
+
+function namesIn(field: string | undefined): string[] {
+  return field === undefined ? [] : field.split(',').map((name) => name.trim());
 }

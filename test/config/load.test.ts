@@ -46,7 +46,7 @@ describe('loadConfig', () => {
     expect(config.nomad.addresses).to.deep.equal(['http://127.0.0.1:4646']);
     expect(config.nomad.network.mode).to.equal('host');
     expect(config.execution.environment).to.deep.equal({ CODEOCEAN: 'true' });
-    expect(config.auth).to.deep.equal({ token: undefined, allowAnonymous: false });
+    expect(config.auth).to.deep.equal({ token: undefined, tokens: [], allowAnonymous: false });
     expect([...given]).to.deep.equal([]);
   });
 
@@ -180,6 +180,74 @@ describe('loadConfig', () => {
     expect(faultsOf({ env: { SERAI_AUTH_TOKEN: 'file:gone' } })[0]).to.match(
       /^SERAI_AUTH_TOKEN: expected a readable file/,
     );
+  });
+
+  describe('of several tokens', () => {
+    const scopes = ['runners', 'read'];
+
+    it('reads them from a file, its references included, or from JSON in a variable', () => {
+      file('hidden\n', 'secret');
+      const config = file(
+        'auth:\n  tokens:\n    - { name: ci, token: file:secret, scopes: [runners, read] }\n',
+      );
+      expect(load({ file: config }).config.auth.tokens).to.deep.equal([
+        { name: 'ci', token: 'hidden', scopes },
+      ]);
+      const env = { SERAI_AUTH_TOKENS: JSON.stringify([{ name: 'ci', token: 'open', scopes }]) };
+      const { auth, server } = load({ env: { ...env, SERAI_SERVER_HOST: '0.0.0.0' } }).config;
+      expect(auth.tokens).to.deep.equal([{ name: 'ci', token: 'open', scopes }]);
+      expect(server.host, 'as with the one token').to.equal('0.0.0.0');
+      expect(Object.isFrozen(auth.tokens[0]?.scopes)).to.equal(true);
+    });
+
+    it('names what is wrong with which of them, and shows none', () => {
+      const tokens = [
+        { name: 'a b', token: 'secret', scopes },
+        { name: 'x', token: 'hidden secret', scopes: ['everything'] },
+        { name: 'y', scopes: [], secretsince: 1 },
+        'secret',
+      ];
+      const faults = faultsOf({ env: { SERAI_AUTH_TOKENS: JSON.stringify(tokens) } });
+      const scopesExpected = 'a list of runners, environments, control, read';
+      const tokenExpected = 'printable ASCII without blanks, or file:PATH';
+      expect(faults).to.have.members([
+        'SERAI_AUTH_TOKENS (name of item 1): expected a name of up to 63 letters, digits, dots, dashes and underscores',
+        `SERAI_AUTH_TOKENS (token of item 2): expected ${tokenExpected}`,
+        `SERAI_AUTH_TOKENS (scopes of item 2): expected ${scopesExpected}`,
+        `SERAI_AUTH_TOKENS (token of item 3): expected ${tokenExpected}`,
+        `SERAI_AUTH_TOKENS (scopes of item 3): expected ${scopesExpected}`,
+        'SERAI_AUTH_TOKENS (secretsince of item 3): expected one of name, token, scopes',
+        'SERAI_AUTH_TOKENS: expected a list of objects with name, token and scopes',
+      ]);
+      expect(faultsOf({ env: { SERAI_AUTH_TOKENS: 'secret' } })).to.deep.equal([
+        'SERAI_AUTH_TOKENS: expected a list of objects with name, token and scopes',
+      ]);
+      file('two words', 'secret');
+      for (const reference of ['file:secret', 'file:gone']) {
+        const item = JSON.stringify([{ name: 'a', token: reference, scopes }]);
+        const [fault = ''] = faultsOf({ env: { SERAI_AUTH_TOKENS: item } });
+        expect(fault)
+          .to.match(/^SERAI_AUTH_TOKENS \(token of item 1\)/)
+          .and.not.to.contain('two words');
+      }
+    });
+
+    it('lets no name and no token stand for two', () => {
+      const tokensOf = (...pairs: [string, string][]): string[] =>
+        faultsOf({
+          env: {
+            SERAI_AUTH_TOKEN: 'one-for-all',
+            SERAI_AUTH_TOKENS: JSON.stringify(pairs.map(([name, token]) => ({ name, token, scopes }))),
+          },
+        });
+      expect(tokensOf(['default', 'x'])).to.deep.equal([
+        'auth.tokens: expected different names; "default" is there twice',
+      ]);
+      expect(tokensOf(['a', 'x'], ['b', 'x'], ['c', 'one-for-all'])).to.deep.equal([
+        'auth.tokens: expected different tokens; a and b are the same',
+        'auth.tokens: expected different tokens; default and c are the same',
+      ]);
+    });
   });
 
   it('refuses a file that is missing, no YAML or no mapping', () => {

@@ -47,6 +47,7 @@ export class TestApi implements AsyncDisposable {
   readonly files = new FakeFiles();
   readonly log = new RecordingLogger();
   readonly server: ApiServer;
+  readonly deps: ApiServerDeps;
   readonly #token: string | undefined;
 
   private constructor({ settings = {}, clock = systemClock, graceMs = 0 }: TestApiOptions) {
@@ -68,7 +69,7 @@ export class TestApi implements AsyncDisposable {
         environment: {},
       }),
     );
-    const deps: ApiServerDeps = {
+    this.deps = {
       runners: this.runners,
       executions: this.executions,
       files: this.files,
@@ -79,7 +80,7 @@ export class TestApi implements AsyncDisposable {
       randomness: systemRandomness,
       graceMs,
     };
-    this.server = new ApiServer(deps);
+    this.server = new ApiServer(this.deps);
   }
 
   /** Not listening yet. */

@@ -2,6 +2,12 @@ import { WebSocket } from 'ws';
 import type { ServerMessage } from '../../lib/protocol/websocket.js';
 import { eventually } from './waiting.js';
 
+export interface OpenOptions {
+  readonly headers?: Record<string, string>;
+  readonly protocols?: string[];
+  readonly autoPong?: boolean;
+}
+
 /** A client of an execution that keeps all it got. */
 export class SocketClient {
   readonly socket: WebSocket;
@@ -20,12 +26,9 @@ export class SocketClient {
   }
 
   /** Resolves once open. Rejects with the status where the upgrade is refused. */
-  static open(
-    url: string,
-    options: { headers?: Record<string, string>; autoPong?: boolean } = {},
-  ): Promise<SocketClient> {
+  static open(url: string, { protocols, ...options }: OpenOptions = {}): Promise<SocketClient> {
     return new Promise((resolve, reject) => {
-      const socket = new WebSocket(url, { perMessageDeflate: true, ...options });
+      const socket = new WebSocket(url, protocols, { perMessageDeflate: true, ...options });
       const client = new SocketClient(socket);
       socket.once('open', () => resolve(client));
       socket.once('unexpected-response', (_req, res) => {

@@ -42,6 +42,7 @@ export function sendError(req: IncomingMessage, res: ServerResponse, error: unkn
   if (errorSpec(known.code).retryable) {
     res.setHeader('Retry-After', retryAfter(known, deps.randomness.random()));
   }
+  if (known.code === 'UNAUTHORIZED') res.setHeader('WWW-Authenticate', 'Bearer realm="serai"');
   const body: ErrorAnswer = {
     message: known.message,
     ...(errorCode === undefined ? {} : { errorCode }),

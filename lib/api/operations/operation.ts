@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../../base/errors.js';
-import type { Scope } from '../../protocol/scopes.js';
+import type { Scope } from '../../base/scopes.js';
 import { createQueryValidator } from '../middleware/query.js';
 import { createValidator } from '../middleware/validate.js';
 import type { Schema } from '../schemas/schema.js';

@@ -1,6 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { ServiceError } from '../../base/errors.js';
 import { API_BASE } from '../../protocol/http.js';
+import { assertAllowed } from '../access/principal.js';
 import { contextOf } from '../context.js';
 import type { Operation } from '../operations/operation.js';
 
@@ -18,32 +19,36 @@ export function route(operation: Operation, handle: Handler): Route {
 }
 
 /**
- * Declares the routes of one path. HEAD goes with GET; any other method is answered with 405 and `Allow`. The path's
- * pattern becomes the route of the request's log line.
+ * Declares the routes of one path; each takes requests only from those to whom its operation gives access. HEAD goes
+ * with GET; any other method is answered with 405 and `Allow`. The path's pattern becomes the route of the request's log
+ * line.
  */
 export function declareRoutes(router: Router, ...routes: readonly [Route, ...Route[]]): void {
   const path = expressPath(routes[0].operation);
-  const byMethod = new Map<string, Handler>();
-  for (const { operation, handle } of routes) {
+  const byMethod = new Map<string, Route>();
+  for (const each of routes) {
+    const { operation } = each;
     if (expressPath(operation) !== path) {
       throw new ServiceError('ILLEGAL_STATE', `${operation.id} is not at ${path}`);
     }
-    byMethod.set(operation.method, handle);
+    byMethod.set(operation.method, each);
   }
   const get = byMethod.get('GET');
   if (get) byMethod.set('HEAD', get);
   const allowed = [...byMethod.keys()].join(', ');
   router.all(path, async (req, res) => {
-    contextOf(req).route = path;
-    const handler = byMethod.get(req.method);
-    if (!handler) {
+    const context = contextOf(req);
+    context.route = path;
+    const found = byMethod.get(req.method);
+    if (!found) {
       res.setHeader('Allow', allowed);
       throw new ServiceError(
         'METHOD_NOT_ALLOWED',
         `${req.method} is not possible here; possible: ${allowed}`,
       );
     }
-    await handler(req, res);
+    assertAllowed(context.principal, found.operation.access);
+    await found.handle(req, res);
   });
 }
 

@@ -16,10 +16,11 @@ import { WebSocketServer } from 'ws';
 import { ServiceError } from '../../base/errors.js';
 import { executionId } from '../../base/ids.js';
 import type { PreparedExecution } from '../../execution/api.js';
+import { parseSubprotocols } from '../../protocol/subprotocols.js';
+import type { Authenticator } from '../access/authenticator.js';
+import { assertAllowed } from '../access/principal.js';
 import { contextOf, logRequest, openContext } from '../context.js';
 import type { ApiDeps } from '../deps.js';
-import type { Authenticator } from '../middleware/auth.js';
-import { createAuthenticator } from '../middleware/auth.js';
 import { sendError } from '../middleware/errors.js';
 import { openSocket } from '../operations/runners.js';
 import { expressPath } from '../routes/route.js';
@@ -32,7 +33,7 @@ const SOCKET_PATH = new RegExp(`^${ROUTE.replace(':id', '([^/]+)')}$`);
 
 export class WebSocketGateway {
   readonly #deps: ApiDeps;
-  readonly #authenticate: Authenticator;
+  readonly #authenticator: Authenticator;
   readonly #server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -44,9 +45,9 @@ export class WebSocketGateway {
   readonly #open = new Map<ExecutionProxy, Promise<void>>();
   #isStopping = false;
 
-  constructor(deps: ApiDeps) {
+  constructor(deps: ApiDeps, authenticator: Authenticator) {
     this.#deps = deps;
-    this.#authenticate = createAuthenticator(deps.config.auth);
+    this.#authenticator = authenticator;
   }
 
   /** Sockets that are open or whose execution has not ended. */
@@ -87,13 +88,15 @@ export class WebSocketGateway {
 
   /** The execution that this upgrade is for. Throws what the client is to be told. */
   #admit(req: IncomingMessage, connection: Socket): PreparedExecution {
-    this.#authenticate(req);
+    const context = contextOf(req);
+    context.principal = this.#authenticator.authenticate(req, 'upgrade');
     const [path = ''] = (req.url ?? '').split('?', 1);
     const [, encodedId] = SOCKET_PATH.exec(path) ?? [];
     if (encodedId === undefined) {
       throw new ServiceError('ROUTE_NOT_FOUND', 'there is no WebSocket at this path');
     }
-    contextOf(req).route = ROUTE;
+    context.route = ROUTE;
+    assertAllowed(context.principal, openSocket.access);
     if (this.#isStopping) throw new ServiceError('STOPPED', 'the service is stopping');
     assertHandshake(req);
     const { executionID } = openSocket.parseQuery(req);
@@ -163,6 +166,7 @@ function assertHandshake({ method, headers }: IncomingMessage): void {
     /^[+/0-9A-Za-z]{22}==$/.test(key) &&
     (version === '13' || version === '8');
   if (!isSound) throw new ServiceError('INVALID_REQUEST', 'this is no WebSocket handshake of version 13');
+  parseSubprotocols(headers['sec-websocket-protocol']);
 }
 
 function decode(segment: string): string {

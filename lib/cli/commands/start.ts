@@ -11,6 +11,7 @@ import type { ConfigSources } from '../../config/load.js';
 import { loadConfig } from '../../config/load.js';
 import { isLoopback } from '../../config/loopback.js';
 import type { FlagValue } from '../../config/sources.js';
+import { hasTokens } from '../../config/tokens.js';
 import { packageVersion } from '../../config/version.js';
 import type { Service } from '../../service.js';
 import { createService } from '../../service.js';
@@ -73,7 +74,7 @@ export async function start(args: readonly string[], io: CliIo): Promise<number>
       signal: stop.signal,
     });
     if (given.has('once')) return isGood && !stop.signal.aborted ? 0 : 1;
-    if (!stop.signal.aborted) sayReady(service.url, config.auth.token !== undefined, io);
+    if (!stop.signal.aborted) sayReady(service.url, hasTokens(config.auth), io);
     const hasFailed = await Promise.race([agentEnded, whenAborted(stop.signal).then(() => false)]);
     if (hasFailed) talk.say('failed', 'the embedded agent has ended');
     return hasFailed ? 1 : 0;

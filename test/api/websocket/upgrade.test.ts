@@ -74,6 +74,7 @@ describe('upgrades', () => {
       'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: short\r\n',
       'Sec-WebSocket-Version: 13\r\n',
       'Sec-WebSocket-Version: 7\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n',
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: a,,b\r\n',
     ];
     for (const head of heads) {
       const answer = await exchange(

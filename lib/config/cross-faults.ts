@@ -1,0 +1,40 @@
+import type { AuthConfig, Config } from './config.js';
+import type { ConfigFault } from './faults.js';
+import { mayListen } from './loopback.js';
+import { allTokens } from './tokens.js';
+
+/** What is wrong with values together that are right one by one. */
+export function crossFaults(config: Config): ConfigFault[] {
+  const faults: ConfigFault[] = [];
+  if (!mayListen(config)) {
+    faults.push({
+      key: 'server.host',
+      value: JSON.stringify(config.server.host),
+      expected:
+        'a loopback address, as it has to be without a token (auth.token, auth.tokens) or auth.allowAnonymous',
+    });
+  }
+  const { clientCert, clientKey } = config.nomad;
+  if ((clientCert === undefined) !== (clientKey === undefined)) {
+    faults.push({
+      key: clientCert === undefined ? 'nomad.clientCert' : 'nomad.clientKey',
+      expected: 'to be given together with its other half (a certificate needs its key)',
+    });
+  }
+  return [...faults, ...tokenFaults(config.auth)];
+}
+
+/** Names tell tokens apart in the log, and a token tells who it is: neither may stand for two. */
+function tokenFaults(auth: AuthConfig): ConfigFault[] {
+  const all = allTokens(auth);
+  return all.flatMap(({ name, token }, index) => {
+    const before = all.slice(0, index);
+    const twin = before.find((other) => other.token === token);
+    if (before.some((other) => other.name === name)) {
+      return [{ key: 'auth.tokens', expected: `different names; ${JSON.stringify(name)} is there twice` }];
+    }
+    return twin
+      ? [{ key: 'auth.tokens', expected: `different tokens; ${twin.name} and ${name} are the same` }]
+      : [];
+  });
+}
