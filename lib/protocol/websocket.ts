@@ -1,13 +1,55 @@
 /**
- * What crosses the socket of an execution (Poseidon API 0.2.2). Server to client: one JSON object per text frame. Then
- * close 1000. Client to server: frames are the program's standard input as they stand.
+ * What crosses the socket of an execution. Server to client: one JSON object per text frame, then close 1000. Which of
+ * the two protocols is spoken is settled by the handshake (subprotocols.ts); docs/websocket.md tells both in full.
+ *
+ * Without a subprotocol (Poseidon API 0.2.2) frames of the client are the program's standard input as they stand, and
+ * the server sends `PeerMessage`. With `serai.v1` text frames of the client are `ClientMessage`, binary ones raw
+ * input, and the server sends `ServerMessage`.
  */
-export type ServerMessage =
+export type PeerMessage =
   | { readonly type: 'start' }
-  | { readonly type: 'stdout' | 'stderr'; readonly data: string }
+  | OutputMessage
   | { readonly type: 'exit'; readonly data: number }
   | { readonly type: 'timeout' }
   | { readonly type: 'error'; readonly data: string };
+
+export interface OutputMessage {
+  readonly type: 'stdout' | 'stderr';
+  readonly data: string;
+}
+
+export type ServerMessage =
+  | { readonly type: 'start'; readonly executionId: string }
+  | OutputMessage
+  /** Something that the client sent was not carried out; the program goes on. */
+  | { readonly type: 'refused'; readonly data: string }
+  | ({ readonly type: 'exit'; readonly data: number } & EndDetails)
+  | ({ readonly type: 'timeout' } & EndDetails)
+  | ({ readonly type: 'error'; readonly data: string } & EndDetails);
+
+export interface EndDetails {
+  /** From the start of the command to its end; 0 for one that never started. */
+  readonly durationMs: number;
+  /** Nomad says that the runner ran out of memory. */
+  readonly oomKilled: boolean;
+}
+
+export interface StdinMessage {
+  readonly type: 'stdin';
+  readonly data: string;
+}
+
+export interface ResizeMessage {
+  readonly type: 'resize';
+  readonly cols: number;
+  readonly rows: number;
+}
+
+export interface EofMessage {
+  readonly type: 'eof';
+}
+
+export type ClientMessage = StdinMessage | ResizeMessage | EofMessage;
 
 /** Existing clients compare this text; it is said only with Nomad's own evidence. */
 export const OUT_OF_MEMORY_TEXT = 'the allocation was OOM Killed';
@@ -15,6 +57,6 @@ export const OUT_OF_MEMORY_TEXT = 'the allocation was OOM Killed';
 /** What a client is told whose command printed more than it may. */
 export const OUTPUT_LIMIT_TEXT = 'the output limit of the execution was exceeded';
 
-export function formatServerMessage(message: ServerMessage): string {
+export function formatServerMessage(message: PeerMessage | ServerMessage): string {
   return JSON.stringify(message);
 }

@@ -137,6 +137,8 @@ export class FakeExecution implements PreparedExecution, RunningExecution {
   readonly #exit = gate<Exit>();
   readonly #running = gate();
   readonly input: Buffer[] = [];
+  /** What else was asked of it, in order. */
+  readonly asked: unknown[] = [];
   /** How input is taken; replace it to hold it back. */
   take: () => Promise<void> = () => Promise.resolve();
   hungUp = 0;
@@ -172,13 +174,17 @@ export class FakeExecution implements PreparedExecution, RunningExecution {
   }
 
   async write(chunk: Uint8Array): Promise<void> {
-    this.input.push(Buffer.from(chunk));
+    if (chunk.length > 0) this.input.push(Buffer.from(chunk));
     await this.take();
   }
 
-  closeStdin(): void {}
+  closeStdin(): void {
+    this.asked.push('eof');
+  }
 
-  resize(): void {}
+  resize(columns: number, rows: number): void {
+    this.asked.push([columns, rows]);
+  }
 
   hangUp(): void {
     this.hungUp += 1;

@@ -15,16 +15,17 @@ export type Validator<T> = (value: unknown) => T;
 const ajv = new Ajv2020({ verbose: true, strict: true });
 ajv.addVocabulary(['expected']);
 
-export function createValidator<T>(schema: Schema<T>): Validator<T> {
+/** `subject` is what a refusal calls the value as a whole. */
+export function createValidator<T>(schema: Schema<T>, subject = 'the request'): Validator<T> {
   const validate = ajv.compile<T>(schema);
   return (value) => {
     if (validate(value)) return value;
     const [error] = validate.errors ?? [];
-    throw new ServiceError('INVALID_REQUEST', error ? describe(error) : 'the request is not valid');
+    throw new ServiceError('INVALID_REQUEST', error ? describe(error, subject) : `${subject} is not valid`);
   };
 }
 
-function describe(error: ErrorObject): string {
+function describe(error: ErrorObject, subject: string): string {
   const field = fieldOf(error.instancePath);
   switch (error.keyword) {
     case 'additionalProperties':
@@ -34,7 +35,7 @@ function describe(error: ErrorObject): string {
     default: {
       const name = error.propertyName === undefined ? '' : `the name ${shortened(error.propertyName)} in `;
       const expected = expectedOf(error.parentSchema);
-      return `${name}${field === '' ? 'the request' : field} must be ${expected}, not ${kindOf(error.data)}`;
+      return `${name}${field === '' ? subject : field} must be ${expected}, not ${kindOf(error.data)}`;
     }
   }
 }

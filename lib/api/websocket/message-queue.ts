@@ -5,9 +5,9 @@
  * character waits for nothing. Invariants: `start` is first, messages keep their order, nothing follows the end.
  * `output` says false while the client has more than HIGH_BYTES still to read; `drained` resolves below LOW_BYTES.
  *
- * Not here: what an exit means in messages (exit-message.ts), who is to blame for silence (heartbeat.ts).
+ * Not here: what an exit means in messages (dialect.ts), who is to blame for silence (heartbeat.ts).
  */
-import type { ServerMessage } from '../../protocol/websocket.js';
+import type { PeerMessage, ServerMessage } from '../../protocol/websocket.js';
 import { formatServerMessage } from '../../protocol/websocket.js';
 
 const HIGH_BYTES = 1024 * 1024;
@@ -15,6 +15,7 @@ const LOW_BYTES = 256 * 1024;
 /** A batch is sent as soon as it is this long. */
 const BATCH_LENGTH = 64 * 1024;
 
+type Message = PeerMessage | ServerMessage;
 type Stream = 'stdout' | 'stderr';
 
 /** The part of a WebSocket that the queue needs. */
@@ -25,19 +26,22 @@ export interface MessageSocket {
 
 export class MessageQueue {
   readonly #socket: MessageSocket;
+  readonly #first: Message;
   #batch: { readonly stream: Stream; text: string } | undefined;
   #flushing: NodeJS.Immediate | undefined;
   #waiting: (() => void)[] = [];
   #state: 'new' | 'started' | 'ended' = 'new';
 
-  constructor(socket: MessageSocket) {
+  /** `first` is the message that `start` sends. */
+  constructor(socket: MessageSocket, first: Message) {
     this.#socket = socket;
+    this.#first = first;
   }
 
   start(): void {
     if (this.#state !== 'new') return;
     this.#state = 'started';
-    this.#send({ type: 'start' });
+    this.#send(this.#first);
   }
 
   /** False when the client's buffer is full. After the end everything is dropped, and true. */
@@ -48,6 +52,14 @@ export class MessageQueue {
     return this.#waitingBytes() < HIGH_BYTES;
   }
 
+  /** Says something beside the output, in its place; nothing after the end. */
+  tell(message: Message): void {
+    if (this.#state === 'ended') return;
+    this.start();
+    this.#flush();
+    this.#send(message);
+  }
+
   /** Resolves when the client's buffer is low again, or when it no longer matters. */
   drained(): Promise<void> {
     if (this.#state === 'ended' || this.#waitingBytes() <= LOW_BYTES) return Promise.resolve();
@@ -55,7 +67,7 @@ export class MessageQueue {
   }
 
   /** Sends the last message; `sent` is called when the connection has taken everything. Later calls do nothing. */
-  end(message: ServerMessage, sent: () => void): void {
+  end(message: Message, sent: () => void): void {
     if (this.#state === 'ended') return;
     this.start();
     this.#flush();
@@ -90,7 +102,7 @@ export class MessageQueue {
     this.#send({ type: batch.stream, data: batch.text });
   }
 
-  #send(message: ServerMessage): void {
+  #send(message: Message): void {
     this.#socket.send(formatServerMessage(message), () => {
       if (this.#waiting.length > 0 && this.#waitingBytes() <= LOW_BYTES) this.#release();
     });

@@ -4,8 +4,9 @@
  *   running ── exit ──▶ ended ── taken by the connection, close 1000 ──▶ closed
  *      └── the client closes or vanishes: hang-up ─────────────────────────▲
  *
- * Frames of the client, text or binary, are input as they stand. Input that the program does not take is bounded: the
- * connection is read no further until it does. Output is bounded by the message queue.
+ * What frames mean is the dialect's matter. What the client asks for and the program does not take is bounded: the
+ * connection is read no further until it does. Output is bounded by the message queue. A message that is none is
+ * refused and ends nothing; the refusals count as what waits until the client has read them.
  *
  * Not here: who may have the socket (upgrade.ts), time limits and killing (execution/).
  */
@@ -13,14 +14,17 @@ import type { Socket } from 'node:net';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock, Timer } from '../../base/clock.js';
 import type { Logger } from '../../base/log.js';
-import type { ExecutionSink, PreparedExecution, RunningExecution } from '../../execution/api.js';
-import type { ServerMessage } from '../../protocol/websocket.js';
-import { exitMessage } from './exit-message.js';
+import type { ExecutionSink, Exit, PreparedExecution, RunningExecution } from '../../execution/api.js';
+import type { ClientRequest, Dialect } from './dialect.js';
+import { dialectOf } from './dialect.js';
 import { Heartbeat } from './heartbeat.js';
 import { MessageQueue } from './message-queue.js';
 
 const INPUT_HIGH_BYTES = 1024 * 1024;
 const INPUT_LOW_BYTES = 256 * 1024;
+/** What a frame costs here beside its bytes, so that a flood of empty ones is bounded too. */
+const FRAME_BYTES = 256;
+const NOTHING = Buffer.alloc(0);
 /** How long a client may take to answer the close frame. */
 const CLOSE_MS = 10_000;
 /** Close codes of RFC 6455. */
@@ -37,17 +41,20 @@ export interface ProxyOptions {
 
 export class ExecutionProxy implements ExecutionSink {
   readonly #options: ProxyOptions;
+  readonly #dialect: Dialect;
   readonly #queue: MessageQueue;
   readonly #heartbeat: Heartbeat;
   #state: 'running' | 'ended' | 'closed' = 'running';
   #running: RunningExecution | undefined;
+  #startedAtMs: number | undefined;
   #pendingInputBytes = 0;
   #closeTimer: Timer | undefined;
 
   constructor(options: ProxyOptions) {
-    const { socket, connection, clock } = options;
+    const { socket, connection, clock, execution } = options;
     this.#options = options;
-    this.#queue = new MessageQueue(socket);
+    this.#dialect = dialectOf(socket.protocol);
+    this.#queue = new MessageQueue(socket, this.#dialect.start(execution.id));
     this.#heartbeat = new Heartbeat({
       clock,
       peer: {
@@ -67,7 +74,7 @@ export class ExecutionProxy implements ExecutionSink {
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
     const running = execution.run(this);
     this.#running = running;
-    socket.on('message', (data) => this.#onInput(running, data));
+    socket.on('message', (data, isBinary) => this.#onFrame(running, toBuffer(data), isBinary));
     socket.on('pong', () => this.#heartbeat.answered());
     socket.on('ping', () => this.#heartbeat.answered());
     // The close that follows says all that matters.
@@ -75,16 +82,17 @@ export class ExecutionProxy implements ExecutionSink {
     socket.once('close', () => this.#onClose(running));
     this.#heartbeat.start();
     const exited = running.exit.then(
-      (exit) => this.#end(exitMessage(exit)),
+      (exit) => this.#end(exit),
       (error: unknown) => {
         log.error('an execution rejected instead of ending', { executionId, error });
-        this.#end({ type: 'error', data: 'the execution failed unexpectedly' });
+        this.#end({ kind: 'failed', message: 'the execution failed unexpectedly' });
       },
     );
     await Promise.all([closed, exited]);
   }
 
   started(): void {
+    this.#startedAtMs ??= this.#options.clock.monotonicMs();
     this.#queue.start();
   }
 
@@ -99,7 +107,7 @@ export class ExecutionProxy implements ExecutionSink {
   /** Cuts a running execution: its client gets `message` as the last one, its program is ended. */
   interrupt(message: string): void {
     if (this.#state !== 'running') return;
-    this.#end({ type: 'error', data: message });
+    this.#end({ kind: 'failed', message });
     this.#running?.hangUp();
   }
 
@@ -108,10 +116,12 @@ export class ExecutionProxy implements ExecutionSink {
     this.#options.socket.terminate();
   }
 
-  #end(message: ServerMessage): void {
+  #end(exit: Exit): void {
     if (this.#state !== 'running') return;
     this.#state = 'ended';
-    this.#queue.end(message, () => this.#close());
+    const nowMs = this.#options.clock.monotonicMs();
+    const durationMs = Math.round(nowMs - (this.#startedAtMs ?? nowMs));
+    this.#queue.end(this.#dialect.end(exit, durationMs), () => this.#close());
   }
 
   #close(): void {
@@ -132,18 +142,42 @@ export class ExecutionProxy implements ExecutionSink {
     if (wasRunning) running.hangUp();
   }
 
-  #onInput(running: RunningExecution, data: RawData): void {
+  #onFrame(running: RunningExecution, frame: Buffer, isBinary: boolean): void {
     this.#heartbeat.answered();
     if (this.#state !== 'running') return;
     const { socket } = this.#options;
-    const chunk = toBuffer(data);
-    this.#pendingInputBytes += chunk.length;
+    const cost = frame.length + FRAME_BYTES;
+    this.#pendingInputBytes += cost;
     if (this.#pendingInputBytes > INPUT_HIGH_BYTES) socket.pause();
     const taken = (): void => {
-      this.#pendingInputBytes -= chunk.length;
+      this.#pendingInputBytes -= cost;
       if (socket.isPaused && this.#pendingInputBytes <= INPUT_LOW_BYTES) socket.resume();
     };
-    running.write(chunk).then(taken, taken); // a program that takes no input any more is told of by its exit
+    // A program that takes no input any more is told of by its exit.
+    this.#carryOut(running, this.#dialect.read(frame, isBinary)).then(taken, taken);
+  }
+
+  /** Resolves once there is room for more. */
+  #carryOut(running: RunningExecution, request: ClientRequest): Promise<void> {
+    switch (request.type) {
+      case 'stdin':
+        return running.write(request.bytes);
+      case 'resize':
+        running.resize(request.cols, request.rows);
+        return running.write(NOTHING);
+      case 'eof':
+        running.closeStdin();
+        return running.write(NOTHING);
+      case 'unreadable':
+        return this.#refuse(running, request.why);
+    }
+  }
+
+  /** Answers in the order of what the client sent, and not before the start. */
+  async #refuse(running: RunningExecution, why: string): Promise<void> {
+    await running.write(NOTHING);
+    this.#queue.tell({ type: 'refused', data: why });
+    await this.#queue.drained();
   }
 }
 

@@ -16,7 +16,7 @@ import { WebSocketServer } from 'ws';
 import { ServiceError } from '../../base/errors.js';
 import { executionId } from '../../base/ids.js';
 import type { PreparedExecution } from '../../execution/api.js';
-import { parseSubprotocols } from '../../protocol/subprotocols.js';
+import { parseSubprotocols, SERAI_V1 } from '../../protocol/subprotocols.js';
 import type { Authenticator } from '../access/authenticator.js';
 import { assertAllowed } from '../access/principal.js';
 import { contextOf, logRequest, openContext } from '../context.js';
@@ -39,8 +39,7 @@ export class WebSocketGateway {
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: MAX_PAYLOAD_BYTES,
-    // None is spoken yet, so none is chosen.
-    handleProtocols: () => false,
+    handleProtocols: (offered) => offered.has(SERAI_V1) && SERAI_V1,
   });
   readonly #open = new Map<ExecutionProxy, Promise<void>>();
   #isStopping = false;

@@ -1,13 +1,13 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { MessageQueue } from '../../../lib/api/websocket/message-queue.js';
-import type { ServerMessage } from '../../../lib/protocol/websocket.js';
+import type { PeerMessage } from '../../../lib/protocol/websocket.js';
 import { settle } from '../../support/fake-clock.js';
 
 /** A socket whose client reads only when told to. */
 class StuckSocket {
   readonly frames: { text: string; sent: (error?: Error) => void }[] = [];
-  readonly read: ServerMessage[] = [];
+  readonly read: PeerMessage[] = [];
 
   get bufferedAmount(): number {
     return this.frames.reduce((sum, { text }) => sum + text.length, 0);
@@ -19,7 +19,7 @@ class StuckSocket {
 
   readAll(): void {
     for (let frame = this.frames.shift(); frame; frame = this.frames.shift()) {
-      this.read.push(JSON.parse(frame.text) as ServerMessage);
+      this.read.push(JSON.parse(frame.text) as PeerMessage);
       frame.sent();
     }
   }
@@ -40,7 +40,7 @@ describe('MessageQueue', () => {
     await fc.assert(
       fc.asyncProperty(steps, async (script) => {
         const socket = new StuckSocket();
-        const queue = new MessageQueue(socket);
+        const queue = new MessageQueue(socket, { type: 'start' });
         const given: { stream: string; text: string }[] = [];
         for (const step of script) {
           if (step === 'turn') await settle();
@@ -74,7 +74,7 @@ describe('MessageQueue', () => {
 
   it('resolves drained only when little waits, and at once when the client is gone', async () => {
     const socket = new StuckSocket();
-    const queue = new MessageQueue(socket);
+    const queue = new MessageQueue(socket, { type: 'start' });
     while (queue.output('stdout', 'x'.repeat(100_000)));
     let drained = 0;
     void queue.drained().then(() => (drained += 1));
