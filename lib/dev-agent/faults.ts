@@ -39,7 +39,9 @@ export interface FaultsDeps {
 /** A listener that cannot be opened again is tried again after this. */
 const REOPEN_MS = 100;
 
+/** What Nomad says with a status. */
 const TEXTS: Readonly<Record<number, string>> = {
+  403: 'Permission denied',
   429: 'Your IP is issuing too many concurrent connections, please rate limit your calls',
   500: 'No cluster leader',
 };

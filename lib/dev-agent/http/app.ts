@@ -1,5 +1,6 @@
 import type { Express, NextFunction, Request, Response } from 'express';
 import express from 'express';
+import { messageOf } from '../../base/errors.js';
 import type { Logger } from '../../base/log.js';
 import { HttpFailure } from '../failure.js';
 import type { AgentInfoDeps } from './agent-info.js';
@@ -51,16 +52,24 @@ export function createApp(deps: AppDeps): Express {
   });
   // Express knows an error handler by its four parameters.
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    if (!(error instanceof HttpFailure)) {
+    const status = statusOf(error);
+    if (status === undefined) {
       deps.log.error('request failed', { method: request.method, path: request.path, error });
     }
     if (response.headersSent) {
       response.destroy();
       return;
     }
-    const status = error instanceof HttpFailure ? error.status : 500;
-    const text = error instanceof Error ? error.message : String(error);
-    response.status(status).set('Content-Type', 'text/plain; charset=utf-8').end(text);
+    response
+      .status(status ?? 500)
+      .set('Content-Type', 'text/plain; charset=utf-8')
+      .end(messageOf(error));
   });
   return app;
+}
+
+/** The status of a refusal, ours or Express's (a body too long, a path that is no path); undefined for a fault. */
+function statusOf(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('status' in error) || typeof error.status !== 'number') return undefined;
+  return error instanceof HttpFailure || error.status < 500 ? error.status : undefined;
 }

@@ -37,6 +37,8 @@ export class Listener {
     const server = createServer(this.#options.app);
     server.on('upgrade', this.#options.onUpgrade);
     server.on('connection', (socket) => {
+      // Accepted just before it was closed: nobody would end it, and closing waits for every connection.
+      if (!server.listening) socket.destroy();
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
     });
