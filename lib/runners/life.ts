@@ -60,7 +60,8 @@ export function follow(draft: Draft, runner: Runner, restarted = false): void {
       return;
     case 'adopting':
       if (record && isFit(record, draft.isNodeDown)) becomeUsed(draft, runner, record, phase.timeoutSeconds);
-      else if (record && !mayRecover(record)) remove(draft, runner, goneReason(record, draft.isNodeDown));
+      // It ran when it was claimed: whatever it does now, what its client had is lost.
+      else if (record) remove(draft, runner, goneReason(record, draft.isNodeDown));
       return;
     case 'used': {
       const reason = lossOf(draft, runner, phase.allocationId, restarted);

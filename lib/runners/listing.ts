@@ -152,7 +152,8 @@ function applyAbsence(
   const allocations = endUnlisted(runner.allocations, alive, startedAt);
   const next = { ...runner, allocations };
   if (allocations !== runner.allocations) draft.setRunner(next);
-  if (allocations !== runner.allocations || runner.phase.name === 'adopting') follow(draft, next);
+  if (runner.phase.name === 'adopting' && allocations.length === 0) remove(draft, next, 'allocation-stopped');
+  else if (allocations !== runner.allocations) follow(draft, next);
 }
 
 /** A job that was stopped, or that ended and has no living allocation: it will not run again. */

@@ -12,15 +12,15 @@ import type { Draft } from './draft.js';
 import { poolFailed } from './pool-health.js';
 import { addStarting, remove } from './life.js';
 import type { Pool, Runner, State } from './state.js';
-import { countOf, isCurrent } from './state.js';
+import { isCurrent } from './state.js';
 
 /** The claimable runner whose allocation is oldest: the same order before and after a restart of the service. */
 export function oldestIdle(state: State, environmentId: EnvironmentId): RunnerId | undefined {
   const pool = state.pools.get(environmentId);
   if (pool?.phase !== 'wanted') return undefined;
-  let oldest: { id: RunnerId; age: number } | undefined;
+  let oldest: { readonly id: RunnerId; readonly age: number } | undefined;
   for (const runner of state.members.get(environmentId)?.values() ?? []) {
-    if (countOf(runner, pool.stored) !== 'idle') continue;
+    if (runner.phase.name !== 'idle' || !isCurrent(runner, pool.stored)) continue;
     const age = currentOf(runner.allocations)?.createIndex ?? Infinity;
     if (!oldest || age < oldest.age) oldest = { id: runner.id, age };
   }
@@ -32,7 +32,8 @@ export function plan(draft: Draft, id: EnvironmentId): void {
   const pool = draft.pool(id);
   if (!pool || pool.phase !== 'wanted' || !draft.synced || !draft.reachable) return;
   retireOutdated(draft, pool);
-  const surplus = pool.counts.idle + pool.counts.starting - pool.stored.environment.prewarmingPoolSize;
+  const { idle, starting, blocked } = pool.counts;
+  const surplus = idle + starting + blocked - pool.stored.environment.prewarmingPoolSize;
   if (surplus > 0) retireSurplus(draft, pool, surplus);
   else if (surplus < 0) fill(draft, pool, -surplus);
 }
@@ -68,16 +69,14 @@ function retireSurplus(draft: Draft, pool: Pool, surplus: number): void {
   for (const runner of candidates.slice(0, surplus)) remove(draft, runner, 'retired');
 }
 
+/** An old runner that has not started is of no use; an old idle one goes when the new pool is full, or has no room. */
 function retireOutdated(draft: Draft, pool: Pool): void {
-  if (pool.counts.outdated === 0) return;
-  const members = draft.members(pool.stored.environment.id);
-  const isFull = pool.counts.idle >= pool.stored.environment.prewarmingPoolSize;
-  const isCrowded = members.some(
-    (runner) => runner.phase.name === 'starting' && runner.phase.blocked !== undefined,
-  );
-  for (const runner of members) {
+  const { idle, blocked, outdatedIdle, outdatedStarting } = pool.counts;
+  const isIdleRetired = idle >= pool.stored.environment.prewarmingPoolSize || blocked > 0;
+  if (outdatedStarting === 0 && !(outdatedIdle > 0 && isIdleRetired)) return;
+  for (const runner of draft.members(pool.stored.environment.id)) {
     if (!isUnclaimed(runner) || isCurrent(runner, pool.stored)) continue;
-    if (runner.phase.name === 'starting' || isFull || isCrowded) remove(draft, runner, 'retired');
+    if (runner.phase.name === 'starting' || isIdleRetired) remove(draft, runner, 'retired');
   }
 }
 

@@ -223,7 +223,8 @@ function onInspected(
   }
   if (draft.grave(id)) return;
   applyJob(draft, job);
-  for (const allocation of allocations) applyAllocation(draft, id, allocation);
+  const newestFirst = [...allocations].sort((a, b) => b.createIndex - a.createIndex);
+  for (const allocation of newestFirst) applyAllocation(draft, id, allocation);
   applyDeadJob(draft, job);
 }
 

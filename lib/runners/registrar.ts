@@ -5,7 +5,7 @@ import { Slots } from '../base/slots.js';
 import type { NomadJobs } from '../nomad/api.js';
 import type { Background } from './background.js';
 import { createRunnerJob } from './job.js';
-import { environmentOf, runnerOf } from './state.js';
+import { environmentOf, isCurrent, runnerOf } from './state.js';
 import type { World } from './world.js';
 
 export interface RegistrarDeps {
@@ -42,13 +42,13 @@ export class Registrar {
 
   async #register(id: RunnerId, signal: AbortSignal): Promise<void> {
     const { jobs, world, log } = this.#deps;
-    const stored = world.state.pools.get(environmentOf(id))?.stored;
-    if (!stored) return; // the environment went in the same step, and the runner with it
-    const job = createRunnerJob(stored, id);
     try {
       await this.#slots.with(async () => {
-        if (runnerOf(world.state, id)?.phase.name !== 'starting') return; // given up while it waited for its turn
-        await jobs.register(job, { enforceIndex: 0, signal });
+        const runner = runnerOf(world.state, id);
+        const stored = world.state.pools.get(environmentOf(id))?.stored;
+        // Given up while it waited for its turn; its purge finds nothing.
+        if (runner?.phase.name !== 'starting' || !stored || !isCurrent(runner, stored)) return;
+        await jobs.register(createRunnerJob(stored, id), { enforceIndex: 0, signal });
       }, signal);
       world.dispatch({ kind: 'registered', id });
     } catch (error) {

@@ -59,9 +59,13 @@ export interface Pool {
 export interface Counts {
   /** Claimable: idle and of the current specification. */
   readonly idle: number;
+  /** Of the current specification, on their way. */
   readonly starting: number;
-  /** Idle or starting, of an old specification. */
-  readonly outdated: number;
+  /** Of the current specification, and without a place in Nomad. */
+  readonly blocked: number;
+  /** Of an old specification. */
+  readonly outdatedIdle: number;
+  readonly outdatedStarting: number;
   readonly used: number;
   readonly removing: number;
 }
@@ -192,14 +196,25 @@ export function isCurrent(runner: Runner, stored: StoredEnvironment): boolean {
   return runner.spec === stored.environment.specHash;
 }
 
-export const NO_COUNTS: Counts = { idle: 0, starting: 0, outdated: 0, used: 0, removing: 0 };
+export const NO_COUNTS: Counts = {
+  idle: 0,
+  starting: 0,
+  blocked: 0,
+  outdatedIdle: 0,
+  outdatedStarting: 0,
+  used: 0,
+  removing: 0,
+};
 
 /** The count that a runner belongs to. */
 export function countOf(runner: Runner, stored: StoredEnvironment): keyof Counts {
-  switch (runner.phase.name) {
+  const { phase } = runner;
+  switch (phase.name) {
     case 'starting':
+      if (!isCurrent(runner, stored)) return 'outdatedStarting';
+      return phase.blocked === undefined ? 'starting' : 'blocked';
     case 'idle':
-      return isCurrent(runner, stored) ? runner.phase.name : 'outdated';
+      return isCurrent(runner, stored) ? 'idle' : 'outdatedIdle';
     case 'claiming':
     case 'adopting':
     case 'used':

@@ -7,6 +7,7 @@ export function describeReason(state: State, pool: Pool): string | undefined {
   if (!state.reachable) return 'Nomad cannot be reached';
   const { environment } = pool.stored;
   if (pool.counts.idle >= environment.prewarmingPoolSize) return undefined;
+  if (pool.counts.blocked === 0) return pool.trouble;
   for (const { phase } of state.members.get(environment.id)?.values() ?? []) {
     if (phase.name === 'starting' && phase.blocked !== undefined) return phase.blocked;
   }
@@ -31,7 +32,7 @@ function createEntry(state: State, pool: Pool, unfitReason: string | undefined):
     prewarmingPoolSize,
     idleRunners: counts.idle,
     usedRunners: counts.used,
-    pendingRunners: counts.starting,
+    pendingRunners: counts.starting + counts.blocked,
     failedRunners: failedStarts,
     state: reason !== undefined ? 'unhealthy' : isFull ? 'ready' : 'filling',
     ...(reason === undefined ? {} : { reason }),

@@ -3,7 +3,7 @@ import type { EnvironmentId } from '../../lib/base/ids.js';
 import { settle } from '../support/fake-clock.js';
 import { anEnvironment } from '../support/environments.js';
 import { failureOf } from '../support/failures.js';
-import { FakeNomad } from '../support/fake-nomad.js';
+import { FakeNomad, task } from '../support/fake-nomad.js';
 import type { RunnersFixture } from '../support/runners.js';
 import { startRunners } from '../support/runners.js';
 
@@ -49,6 +49,22 @@ describe('a restart of the service', () => {
     manager.get(id);
     await clock.advance(1_000);
     expect((await failureOf(() => manager.get(id))).code).to.equal('RUNNER_GONE');
+  });
+
+  it('ends a claim whose allocation did not outlive the time without a service', async () => {
+    const ids: string[] = [];
+    const nomad = await leftBehind(async ({ claim }) => {
+      ids.push((await claim()).id, (await claim()).id);
+    });
+    const tasks = { 'default-task': task('pending', { restarts: 1 }) };
+    nomad.update(nomad.allocationOf(ids[0]!).id, { clientStatus: 'pending', tasks });
+    nomad.update(nomad.allocationOf(ids[1]!).id, { clientStatus: 'failed' });
+    fixture = await startRunners({ nomad, environments: [] });
+    for (const id of ids) {
+      expect((await failureOf(() => fixture.manager.get(id))).code).to.equal('RUNNER_GONE');
+      expect(nomad.jobDocuments.has(id)).to.equal(false);
+    }
+    expect(fixture.statistics()).to.include({ idleRunners: 2, usedRunners: 0 });
   });
 
   it('reads a handful of lists, one job for each used runner, and none for an idle one', async () => {

@@ -169,9 +169,8 @@ export class Truth {
     const job = this.jobs.get(id);
     if (!job) throw new Error(`there is no job ${id}`);
     const { environmentId, spec, used, modifyIndex } = job;
-    const ended = ![...this.allocations.values()].some(
-      (allocation) => allocation.jobId === id && isListed(allocation),
-    );
+    const own = [...this.allocations.values()].filter((allocation) => allocation.jobId === id);
+    const ended = own.length > 0 && !own.some(isListed);
     return { id, environmentId, spec, used, stopped: false, ended, modifyIndex };
   }
 
