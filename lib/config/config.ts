@@ -25,6 +25,10 @@ export interface ServerConfig {
   readonly host: string;
   /** Default 7200; 0 takes a free one. */
   readonly port: number;
+  /** Where clients reach the service, if not as they do; http:// or https://. */
+  readonly publicUrl: string | undefined;
+  /** Addresses and networks whose word on the client's address is believed. Default none. */
+  readonly trustedProxies: readonly string[];
   /** Default 64 MiB. */
   readonly maxBodyBytes: number;
 }

@@ -1,7 +1,8 @@
 import type { AuthConfig, Config } from './config.js';
 import type { ConfigFault } from './faults.js';
-import { mayListen } from './loopback.js';
-import { allTokens } from './tokens.js';
+import { isLoopback, mayListen } from './loopback.js';
+import { isNetwork } from './networks.js';
+import { allTokens, hasTokens } from './tokens.js';
 
 /** What is wrong with values together that are right one by one. */
 export function crossFaults(config: Config): ConfigFault[] {
@@ -21,7 +22,29 @@ export function crossFaults(config: Config): ConfigFault[] {
       expected: 'to be given together with its other half (a certificate needs its key)',
     });
   }
+  const { publicUrl, trustedProxies } = config.server;
+  if (publicUrl !== undefined && !URL.canParse(publicUrl)) {
+    faults.push({ key: 'server.publicUrl', value: JSON.stringify(publicUrl), expected: 'an address' });
+  }
+  const strangers = trustedProxies.filter((each) => !isNetwork(each));
+  if (strangers.length > 0) {
+    faults.push({
+      key: 'server.trustedProxies',
+      value: strangers.join(', '),
+      expected: 'an address or a network such as 10.0.0.0/8',
+    });
+  }
   return [...faults, ...tokenFaults(config.auth)];
+}
+
+/** What is no fault, and yet hardly meant. */
+export function crossWarnings({ server, auth }: Config): string[] {
+  const hosts = server.publicUrl === undefined ? [] : [new URL(server.publicUrl).hostname];
+  const isPublic = server.trustedProxies.length > 0 || !hosts.every(isLoopback);
+  if (!isPublic || hasTokens(auth) || auth.allowAnonymous) return [];
+  return [
+    'server.publicUrl or server.trustedProxies is set and no token is: requests from other machines will be refused',
+  ];
 }
 
 /** Names tell tokens apart in the log, and a token tells who it is: neither may stand for two. */

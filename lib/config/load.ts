@@ -7,7 +7,7 @@
 import path from 'node:path';
 import { Ajv } from 'ajv';
 import type { Config } from './config.js';
-import { crossFaults } from './cross-faults.js';
+import { crossFaults, crossWarnings } from './cross-faults.js';
 import type { ConfigFault } from './faults.js';
 import { configError, faultsOf } from './faults.js';
 import type { ConfigKey } from './keys.js';
@@ -69,7 +69,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const config = deepFreeze(assemble(chosen));
   const crossed = crossFaults(config);
   if (crossed.length > 0) throw configError(crossed);
-  return { config, given, warnings };
+  return { config, given, warnings: [...warnings, ...crossWarnings(config)] };
 }
 
 /** The value with its `file:` references read and its relative path resolved. */

@@ -102,6 +102,23 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
       reload: 'restart',
       description: 'Port to listen on; 0 takes a free one.',
     },
+    publicUrl: {
+      type: 'string',
+      pattern: '^https?://[^\\s/?#@]+(/[^\\s?#]*)?$',
+      expected: 'an http:// or https:// address without a query',
+      reload: 'restart',
+      description:
+        'Where clients reach the service, for the addresses of WebSockets; a path before `/api/v1` is kept. Without it that is the address of the request, as far as `server.trustedProxies` tell.',
+    },
+    trustedProxies: {
+      type: 'array',
+      items: { type: 'string', pattern: '^[0-9A-Fa-f.:]+(/[0-9]+)?$' },
+      expected: 'a list of addresses and networks, such as 10.0.0.0/8',
+      default: [],
+      reload: 'restart',
+      description:
+        'Proxies whose `X-Forwarded-Proto` and `X-Forwarded-Host`, or else `Forwarded`, tell the address that the client used. From others these headers mean nothing.',
+    },
     maxBodyBytes: {
       type: 'integer',
       minimum: 1024,

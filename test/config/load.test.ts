@@ -42,7 +42,13 @@ describe('loadConfig', () => {
 
   it('gives every key its default where no source names it', () => {
     const { config, given } = load();
-    expect(config.server).to.deep.equal({ host: '127.0.0.1', port: 7200, maxBodyBytes: 67_108_864 });
+    expect(config.server).to.deep.equal({
+      host: '127.0.0.1',
+      port: 7200,
+      publicUrl: undefined,
+      trustedProxies: [],
+      maxBodyBytes: 67_108_864,
+    });
     expect(config.nomad.addresses).to.deep.equal(['http://127.0.0.1:4646']);
     expect(config.nomad.network.mode).to.equal('host');
     expect(config.execution.environment).to.deep.equal({ CODEOCEAN: 'true' });
@@ -272,6 +278,33 @@ describe('loadConfig', () => {
     for (const name of ['127.0.0.1', '127.9.9.9', '::1', 'localhost', '::ffff:127.0.0.1']) {
       expect(load({ env: { SERAI_SERVER_HOST: name } }).config.server.host).to.equal(name);
     }
+  });
+
+  it('takes an address of the public and networks of proxies, and warns where no token keeps the public out', () => {
+    const env = {
+      SERAI_SERVER_PUBLIC_URL: 'https://serai.example/x',
+      SERAI_SERVER_TRUSTED_PROXIES: '10.0.0.0/8, ::1',
+    };
+    const { config, warnings } = load({ env });
+    expect(config.server.publicUrl).to.equal('https://serai.example/x');
+    expect(config.server.trustedProxies).to.deep.equal(['10.0.0.0/8', '::1']);
+    expect(warnings.join()).to.match(/no token is/);
+    expect(load({ env: { ...env, SERAI_AUTH_TOKEN: 't' } }).warnings).to.deep.equal([]);
+    expect(load({ env: { SERAI_SERVER_PUBLIC_URL: 'http://localhost:80' } }).warnings).to.deep.equal([]);
+    for (const url of [
+      'serai.example',
+      'ftp://serai.example',
+      'https://a@b',
+      'https://a/?b',
+      'https://a:b',
+    ]) {
+      expect(faultsOf({ env: { SERAI_SERVER_PUBLIC_URL: url } })[0], url).to.match(
+        /^(SERAI_)?SERVER_?\.?PUBLIC/i,
+      );
+    }
+    expect(faultsOf({ env: { SERAI_SERVER_TRUSTED_PROXIES: '10.0.0.0/33,::1,1.2' } })).to.deep.equal([
+      'server.trustedProxies: 10.0.0.0/33, 1.2 is not an address or a network such as 10.0.0.0/8',
+    ]);
   });
 
   it('wants a client certificate and its key together', () => {

@@ -1,10 +1,8 @@
-import type { IncomingMessage } from 'node:http';
-import { TLSSocket } from 'node:tls';
 import type { Router } from 'express';
 import { ServiceError } from '../../base/errors.js';
-import type { ExecutionId, RunnerId } from '../../base/ids.js';
 import type { ExecuteAnswer } from '../../protocol/http.js';
 import { API_BASE } from '../../protocol/http.js';
+import { PublicUrl } from '../address/public-url.js';
 import { sendJson } from '../answer.js';
 import type { ApiDeps } from '../deps.js';
 import { readJson } from '../middleware/body.js';
@@ -12,6 +10,7 @@ import { openSocket, prepareExecution } from '../operations/runners.js';
 import { declareRoutes, parameter, route } from './route.js';
 
 export function executionRoutes(router: Router, { runners, executions, config, clock }: ApiDeps): void {
+  const publicUrl = new PublicUrl(config.server);
   const body = { limitBytes: config.server.maxBodyBytes, clock };
 
   declareRoutes(
@@ -31,7 +30,8 @@ export function executionRoutes(router: Router, { runners, executions, config, c
         interactive: request.interactive ?? true,
         workingDirectory: request.workingDirectory,
       });
-      const answer: ExecuteAnswer = { websocketUrl: websocketUrl(req, runner.id, executionId) };
+      const path = `${API_BASE}/runners/${runner.id}/websocket?executionID=${executionId}`;
+      const answer: ExecuteAnswer = { websocketUrl: publicUrl.socketBase(req) + path };
       sendJson(res, 200, answer);
     }),
   );
@@ -48,18 +48,4 @@ export function executionRoutes(router: Router, { runners, executions, config, c
       );
     }),
   );
-}
-
-/** The address under which the client reached us, since that is one that works for it. */
-function websocketUrl(req: IncomingMessage, runnerId: RunnerId, executionId: ExecutionId): string {
-  const { socket, headers } = req;
-  const scheme = socket instanceof TLSSocket ? 'wss' : 'ws';
-  const host = headers.host ?? '';
-  const authority = /^([\w.-]+|\[[0-9a-fA-F:.]+\])(:\d{1,5})?$/.test(host) ? host : localAuthority(socket);
-  return `${scheme}://${authority}${API_BASE}/runners/${runnerId}/websocket?executionID=${executionId}`;
-}
-
-/** Clients of HTTP/1.0 send no Host. */
-function localAuthority({ localAddress = '127.0.0.1', localPort = 80 }: IncomingMessage['socket']): string {
-  return `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
 }
