@@ -74,7 +74,7 @@ describe('following Nomad', () => {
     expect(lost.runnerSignal.aborted).to.equal(true);
   });
 
-  it('backs off while Nomad is down, says so once, and is whole again afterwards [A1-9] [A1-94]', async () => {
+  it('backs off while Nomad is down, says so once, and is whole again afterwards [A1-9] [A4-94]', async () => {
     fixture = await startRunners();
     const { nomad, clock, manager, warnings, claim, statistics } = fixture;
     const runner = await claim();
