@@ -5,6 +5,7 @@ import type { Authenticator } from './access/authenticator.js';
 import { contextOf, openContext } from './context.js';
 import type { ApiDeps } from './deps.js';
 import { answerError } from './middleware/errors.js';
+import { documentationRoutes } from './routes/documentation.js';
 import { environmentRoutes } from './routes/environments.js';
 import { executionRoutes } from './routes/execution.js';
 import { fileRoutes } from './routes/files.js';
@@ -37,6 +38,7 @@ export function createApp(deps: ApiDeps, authenticator: Authenticator): Express 
   for (const declare of [
     versionRoutes,
     statisticsRoutes,
+    documentationRoutes,
     environmentRoutes,
     runnerRoutes,
     executionRoutes,

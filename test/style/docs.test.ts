@@ -3,6 +3,7 @@ import path from 'node:path';
 import { expect } from 'chai';
 import type { ErrorCode } from '../../lib/base/errors.js';
 import { ERRORS, errorSpec } from '../../lib/base/errors.js';
+import { FAILURES } from '../../lib/api/openapi/failures.js';
 import { documentConfig } from '../../lib/config/document.js';
 
 function page(name: string): string {
@@ -14,15 +15,16 @@ describe('docs', () => {
     expect(page('configuration.md')).to.equal(documentConfig());
   });
 
-  it('list every error with its status, its code on the wire and whether trying again helps', () => {
+  it('list every error with its status, its code on the wire, whether trying again helps and what it means', () => {
     const documented = page('errors.md')
       .split('\n')
       .filter((line) => line.startsWith('| `'))
       .map((line) => line.split('|').map((cell) => cell.trim().replaceAll('`', '')))
-      .map(([, code, status, errorCode, again]) => [code, status, errorCode, again].join(' '));
+      .map(([, ...cells]) => cells.slice(0, 5).join(' '));
     const actual = Object.keys(ERRORS).map((code) => {
       const { status, errorCode = '', retryable } = errorSpec(code as ErrorCode);
-      return [code, String(status), errorCode, retryable ? 'yes' : 'no'].join(' ');
+      const meaning = FAILURES[code as ErrorCode].meaning.replaceAll('`', '');
+      return [code, String(status), errorCode, retryable ? 'yes' : 'no', meaning].join(' ');
     });
     expect(documented).to.have.members(actual);
   });

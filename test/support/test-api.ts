@@ -9,6 +9,8 @@ import { ApiServer } from '../../lib/api/server.js';
 import { loadConfig } from '../../lib/config/load.js';
 import { createEnvironment } from '../../lib/environments/environment.js';
 import { FakeExecutions, FakeRunners } from './api-fakes.js';
+import type { Contract } from './contract.js';
+import { contractOf } from './contract.js';
 
 /** A logger that keeps its lines. */
 export class RecordingLogger implements Logger {
@@ -49,10 +51,12 @@ export class TestApi implements AsyncDisposable {
   readonly server: ApiServer;
   readonly deps: ApiServerDeps;
   readonly #token: string | undefined;
+  readonly #contract: Contract;
 
   private constructor({ settings = {}, clock = systemClock, graceMs = 0 }: TestApiOptions) {
     const { config } = loadConfig({ env: { SERAI_SERVER_PORT: '0', ...settings }, cwd: '/' });
     this.#token = config.auth.token;
+    this.#contract = contractOf({ peerStatuses: config.api.peerStatuses });
     const id = environmentId(1);
     this.runners.known.set(
       id,
@@ -98,7 +102,7 @@ export class TestApi implements AsyncDisposable {
     return `${this.server.url}/api/v1`;
   }
 
-  /** Sends one request; a body that is no text is sent as JSON. */
+  /** Sends one request; a body that is no text is sent as JSON. Throws where the answer is not in the OpenAPI document. */
   async send(
     method: string,
     path: string,
@@ -116,13 +120,11 @@ export class TestApi implements AsyncDisposable {
       ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
     const text = await response.text();
-    const json: unknown = text === '' ? undefined : JSON.parse(text);
-    return {
-      status: response.status,
-      headers: response.headers,
-      text,
-      json,
-    };
+    const { status, headers: answered, url } = response;
+    this.#contract.check({ method, url, status, headers: answered, body: text });
+    const isJson = answered.get('content-type')?.startsWith('application/json') === true && text !== '';
+    const json: unknown = isJson ? JSON.parse(text) : undefined;
+    return { status, headers: answered, text, json };
   }
 
   /** Claims a runner and prepares an execution on it. */

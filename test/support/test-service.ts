@@ -5,6 +5,7 @@ import { loadConfig } from '../../lib/config/load.js';
 import type { ClaimAnswer, EnvironmentStatistics } from '../../lib/protocol/http.js';
 import type { Service } from '../../lib/service.js';
 import { createService } from '../../lib/service.js';
+import { contractOf } from './contract.js';
 import { RecordingLogger } from './test-api.js';
 import { eventually } from './waiting.js';
 import { SocketClient } from './websocket-client.js';
@@ -18,6 +19,8 @@ export const SHELL = {
   exposedPorts: null,
 };
 
+const contract = contractOf();
+
 /** A client of a service, in this process or another. */
 export class ServiceClient {
   readonly base: string;
@@ -26,12 +29,16 @@ export class ServiceClient {
     this.base = `${url}/api/v1`;
   }
 
-  send(method: string, path: string, body?: unknown): Promise<Response> {
-    return fetch(this.base + path, {
+  /** Sends one request. Rejects where the answer is not in the OpenAPI document. */
+  async send(method: string, path: string, body?: unknown): Promise<Response> {
+    const response = await fetch(this.base + path, {
       method,
       headers: { connection: 'close', 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
+    const { status, headers, url } = response;
+    contract.check({ method, url, status, headers, body: await response.clone().text() });
+    return response;
   }
 
   /** Registers environment 0 and waits for its pool. */

@@ -5,7 +5,7 @@
  * rest. No stack and no foreign text crosses here.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { WireErrorCode } from '../../base/errors.js';
+import type { ErrorCode, WireErrorCode } from '../../base/errors.js';
 import { errorSpec, ServiceError } from '../../base/errors.js';
 import type { ErrorAnswer } from '../../protocol/http.js';
 import { sendJson } from '../answer.js';
@@ -38,7 +38,7 @@ export function sendError(req: IncomingMessage, res: ServerResponse, error: unkn
     res.destroy();
     return;
   }
-  const { status, errorCode } = wireForm(known, isHealth(context.route), deps.config.api.peerStatuses);
+  const { status, errorCode } = wireForm(known.code, isHealth(context.route), deps.config.api.peerStatuses);
   if (errorSpec(known.code).retryable) {
     res.setHeader('Retry-After', retryAfter(known, deps.randomness.random()));
   }
@@ -59,13 +59,14 @@ function toServiceError(error: unknown, requestId: string): ServiceError {
   return new ServiceError('UNKNOWN', `an unexpected failure; the log has more under requestId ${requestId}`);
 }
 
-interface WireForm {
+/** What a client sees of an error. */
+export interface WireForm {
   readonly status: number;
   readonly errorCode: WireErrorCode | undefined;
 }
 
 /** Status and code on the wire; older clients know 500 where the table says 409, 429 or 503, save for /health. */
-function wireForm({ code }: ServiceError, isHealthCheck: boolean, peerStatuses: boolean): WireForm {
+export function wireForm(code: ErrorCode, isHealthCheck: boolean, peerStatuses: boolean): WireForm {
   const { status, errorCode } = errorSpec(code);
   if (!peerStatuses || isHealthCheck) return { status, errorCode };
   if (status === 409 || status === 429) return { status: 500, errorCode: 'NOMAD_OVERLOAD' };

@@ -9,7 +9,7 @@ import type {
 import { answer, integer, list, nullable, object, text, told } from './schema.js';
 import { flag, path } from './values.js';
 
-const copyEntry = object<CopyEntry>(
+export const copyEntry = object<CopyEntry>(
   {
     path: told(
       path,
@@ -41,7 +41,7 @@ export const updateFilesBody = object<UpdateFilesBody>(
   },
 );
 
-const fileEntry = answer<FileEntry>(
+export const fileEntry = answer<FileEntry>(
   {
     name: told(text('a path'), 'The path, with the prefix that was asked for.', './main.py'),
     entryType: told(
