@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer, STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { messageOf, ServiceError } from '../base/errors.js';
 import type { Lifecycle, LifecycleState } from '../base/lifecycle.js';
@@ -17,6 +17,8 @@ import { Authenticator } from './access/authenticator.js';
 import { createApp } from './app.js';
 import { openContext } from './context.js';
 import type { ApiDeps } from './deps.js';
+import { ServerCertificate } from './listening/certificate.js';
+import { Connections } from './listening/connections.js';
 import { answerError } from './middleware/errors.js';
 import { asOrdinaryRequest, isSocket, wantsWebSocket, WebSocketGateway } from './websocket/upgrade.js';
 
@@ -27,6 +29,8 @@ export interface ApiServerDeps extends ApiDeps {
 
 /** The whole head of a request. */
 const HEADERS_MS = 60_000;
+/** From a connection to its encryption. */
+const HANDSHAKE_MS = 30_000;
 /** Bounds a body that trickles. */
 const REQUEST_MS = 60 * 60_000;
 /** Longer than load balancers keep idle connections, so that it is they who close. */
@@ -38,9 +42,8 @@ export class ApiServer implements Lifecycle {
   readonly #deps: ApiServerDeps;
   readonly #gateway: WebSocketGateway;
   readonly #server: Server;
-  readonly #connections = new Set<Socket>();
-  /** Requests in progress by connection; an upgraded one stays until it closes. */
-  readonly #busy = new Map<Duplex, number>();
+  readonly #certificate: ServerCertificate | undefined;
+  readonly #connections = new Connections();
   readonly #cut = new AbortController();
   #state: LifecycleState = 'new';
   #stopping: Promise<void> | undefined;
@@ -50,11 +53,21 @@ export class ApiServer implements Lifecycle {
     const authenticator = new Authenticator(deps);
     this.#gateway = new WebSocketGateway(deps, authenticator);
     const app = createApp(deps, authenticator);
-    this.#server = createServer((req, res) => this.#onRequest(app, req, res));
+    const onRequest = (req: IncomingMessage, res: ServerResponse): void => this.#onRequest(app, req, res);
+    const { certificate, key } = deps.config.server.tls;
+    if (certificate === undefined || key === undefined) {
+      this.#server = createServer(onRequest);
+    } else {
+      const server = createTlsServer({ handshakeTimeout: HANDSHAKE_MS }, onRequest);
+      const { clock, log } = deps;
+      const use = server.setSecureContext.bind(server);
+      this.#certificate = new ServerCertificate({ files: { certificate, key }, clock, log, use });
+      this.#server = server;
+    }
+    this.#connections.watch(this.#server, this.#certificate !== undefined);
     this.#server.headersTimeout = HEADERS_MS;
     this.#server.requestTimeout = REQUEST_MS;
     this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
-    this.#server.on('connection', (connection: Socket) => this.#onConnection(connection));
     this.#server.on('upgrade', (req, stream, head) => this.#onUpgrade(req, stream, head));
     this.#server.on('clientError', (error, stream) => this.#onClientError(error, stream));
   }
@@ -68,17 +81,21 @@ export class ApiServer implements Lifecycle {
     return this.#connections.size;
   }
 
-  /** Where clients of this machine reach it, such as `http://127.0.0.1:7200`. */
+  /** Where clients of this machine reach it, such as `http://127.0.0.1:7200`; https:// with a certificate. */
   get url(): string {
     const address = this.#server.address();
     if (typeof address !== 'object' || address === null) {
       throw new ServiceError('ILLEGAL_STATE', 'the server does not listen');
     }
     const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.address] ?? address.address;
-    return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
+    const scheme = this.#certificate ? 'https' : 'http';
+    return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
   }
 
-  /** Listens. INVALID_CONFIG where the address is taken, unknown, or open to others without a token. */
+  /**
+   * Listens. INVALID_CONFIG where the address is taken, unknown, or open to others without a token, or the certificate
+   * cannot be used; the server is stopped then.
+   */
   async start(): Promise<void> {
     assertNew('a server', this.#state);
     const { server, auth } = this.#deps.config;
@@ -89,21 +106,13 @@ export class ApiServer implements Lifecycle {
       );
     }
     this.#state = 'running';
-    await new Promise<void>((resolve, reject) => {
-      const onError = (error: Error): void => {
-        this.#state = 'stopped';
-        this.#stopping = Promise.resolve();
-        const isTaken = 'code' in error && error.code === 'EADDRINUSE';
-        const why = isTaken ? 'it is taken; choose another server.port' : messageOf(error);
-        const text = `cannot listen on ${server.host}:${server.port}: ${why}`;
-        reject(new ServiceError('INVALID_CONFIG', text, { cause: error }));
-      };
-      this.#server.once('error', onError);
-      this.#server.listen({ host: server.host, port: server.port }, () => {
-        this.#server.off('error', onError);
-        resolve();
-      });
-    });
+    try {
+      await this.#certificate?.start();
+      await this.#listen();
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
   }
 
   /** Drains for at most the grace time, then cuts. */
@@ -122,6 +131,24 @@ export class ApiServer implements Lifecycle {
     return this.stop();
   }
 
+  #listen(): Promise<void> {
+    const { host, port } = this.#deps.config.server;
+    return new Promise((resolve, reject) => {
+      const onError = (error: Error): void => {
+        const isTaken = 'code' in error && error.code === 'EADDRINUSE';
+        const why = isTaken ? 'it is taken; choose another server.port' : messageOf(error);
+        reject(
+          new ServiceError('INVALID_CONFIG', `cannot listen on ${host}:${port}: ${why}`, { cause: error }),
+        );
+      };
+      this.#server.once('error', onError);
+      this.#server.listen({ host, port }, () => {
+        this.#server.off('error', onError);
+        resolve();
+      });
+    });
+  }
+
   async #shutDown(): Promise<void> {
     if (this.#state === 'new') {
       this.#state = 'stopped';
@@ -130,7 +157,7 @@ export class ApiServer implements Lifecycle {
     this.#state = 'stopping';
     const { clock, graceMs } = this.#deps;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#closeIdle();
+    this.#connections.closeIdle();
     const drained = Promise.all([closed, this.#gateway.drain()]);
     const waiting = new AbortController();
     await Promise.race([drained, clock.sleep(graceMs, AbortSignal.any([this.#cut.signal, waiting.signal]))]);
@@ -138,37 +165,16 @@ export class ApiServer implements Lifecycle {
     if (this.#gateway.size > 0) await Promise.race([drained, clock.sleep(FAREWELL_MS, waiting.signal)]);
     waiting.abort();
     this.#gateway.destroy();
-    for (const connection of this.#connections) connection.destroy();
+    this.#connections.destroy();
     // Not `drained`: whoever owns the executions waits for the end of those that were cut.
     await closed;
+    await this.#certificate?.stop();
     this.#state = 'stopped';
   }
 
-  #onConnection(connection: Socket): void {
-    if (this.#connections.has(connection)) return; // given back by an upgrade to something else
-    this.#connections.add(connection);
-    connection.once('close', () => {
-      this.#connections.delete(connection);
-      this.#busy.delete(connection);
-    });
-  }
-
-  /** Node counts a connection that never sent anything as busy; its client would hold a stop back. */
-  #closeIdle(): void {
-    for (const connection of this.#connections) {
-      if (!this.#busy.has(connection)) connection.destroySoon();
-    }
-  }
-
-  #begin(connection: Duplex): void {
-    this.#busy.set(connection, (this.#busy.get(connection) ?? 0) + 1);
-  }
-
   #finish(connection: Duplex): void {
-    const left = (this.#busy.get(connection) ?? 0) - 1;
-    if (left > 0) this.#busy.set(connection, left);
-    else this.#busy.delete(connection);
-    if (this.#state === 'stopping') this.#closeIdle();
+    this.#connections.finish(connection);
+    if (this.#state === 'stopping') this.#connections.closeIdle();
   }
 
   #onRequest(
@@ -177,7 +183,7 @@ export class ApiServer implements Lifecycle {
     res: ServerResponse,
   ): void {
     const connection = req.socket;
-    this.#begin(connection);
+    this.#connections.begin(connection);
     res.once('close', () => this.#finish(connection));
     if (this.#state === 'running') {
       app(req, res);
@@ -191,15 +197,19 @@ export class ApiServer implements Lifecycle {
   #onUpgrade(req: IncomingMessage, stream: Duplex, head: Buffer): void {
     if (!isSocket(stream)) stream.destroy();
     else if (wantsWebSocket(req)) {
-      this.#begin(stream);
+      this.#connections.begin(stream);
       this.#gateway.upgrade(req, stream, head);
-    } else asOrdinaryRequest(req, stream, head, (connection) => this.#server.emit('connection', connection));
+    } else {
+      const event = this.#certificate ? 'secureConnection' : 'connection';
+      asOrdinaryRequest(req, stream, head, (connection) => this.#server.emit(event, connection));
+    }
   }
 
   /** What is no HTTP: answered in the API's form where nothing else is being answered on the connection. */
   #onClientError(error: Error, stream: Duplex): void {
     const code = 'code' in error ? error.code : undefined;
-    if (!stream.writable || this.#busy.has(stream) || code === 'ECONNRESET') {
+    const isAnswerable = this.#connections.has(stream) && !this.#connections.isBusy(stream);
+    if (!stream.writable || !isAnswerable || code === 'ECONNRESET') {
       stream.destroy();
       return;
     }

@@ -1,6 +1,9 @@
 /**
  * The public API as `start` uses it: the same requests and sockets that any client sends.
  */
+import type { Agent } from 'node:https';
+import axios from 'axios';
+import type { AxiosInstance } from 'axios';
 import { WebSocket } from 'ws';
 import { ServiceError } from '../base/errors.js';
 import type {
@@ -23,13 +26,31 @@ export interface ProgramResult {
   readonly endMs: number;
 }
 
-export class ApiClient {
-  readonly #base: string;
-  readonly #headers: Readonly<Record<string, string>>;
+export interface ApiClientOptions {
+  readonly token: string | undefined;
+  /** Of an https:// address: whom to trust. */
+  readonly agent?: Agent;
+}
 
-  constructor(url: string, token: string | undefined) {
-    this.#base = `${url}${API_BASE}`;
+export class ApiClient {
+  readonly #url: string;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #agent: Agent | undefined;
+  readonly #http: AxiosInstance;
+
+  constructor(url: string, { token, agent }: ApiClientOptions) {
+    this.#url = url;
     this.#headers = token === undefined ? {} : { [TOKEN_HEADER]: token };
+    this.#agent = agent;
+    this.#http = axios.create({
+      baseURL: url + API_BASE,
+      headers: this.#headers,
+      httpsAgent: agent,
+      proxy: false,
+      responseType: 'text',
+      transformResponse: (text: unknown) => text,
+      validateStatus: () => true,
+    });
   }
 
   async environments(): Promise<EnvironmentAnswer[]> {
@@ -71,7 +92,11 @@ export class ApiClient {
         timeLimit,
       },
     );
-    const socket = new WebSocket(websocketUrl, { headers: this.#headers, perMessageDeflate: false });
+    const socket = new WebSocket(this.#ownAddress(websocketUrl), {
+      headers: this.#headers,
+      perMessageDeflate: false,
+      agent: this.#agent,
+    });
     const output = { stdout: '', stderr: '' };
     let firstOutputMs: number | undefined;
     let result: ProgramResult | undefined;
@@ -111,14 +136,16 @@ export class ApiClient {
   }
 
   async #send(method: string, path: string, body?: unknown): Promise<string> {
-    const response = await fetch(this.#base + path, {
-      method,
-      headers: { ...this.#headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    if (response.ok) return text;
-    throw new ApiRefusal(`${method} ${path}`, response.status, parseError(text));
+    const { status, data } = await this.#http.request<string>({ method, url: path, data: body });
+    if (status < 300) return data;
+    throw new ApiRefusal(`${method} ${path}`, status, parseError(data));
+  }
+
+  /** The same socket at the address that we use: the public one may not be reachable from here. */
+  #ownAddress(websocketUrl: string): string {
+    return (
+      this.#url.replace(/^http/, 'ws') + websocketUrl.slice(websocketUrl.indexOf(`${API_BASE}/runners/`))
+    );
   }
 }
 

@@ -2,12 +2,11 @@
  * Makes a running service useful, through its public API: environments, full pools, a sample program.
  */
 import type { Clock } from '../base/clock.js';
-import { ServiceError } from '../base/errors.js';
-import type { AuthConfig, Config } from '../config/config.js';
-import type { Scope } from '../base/scopes.js';
-import { hasTokens, tokenWith } from '../config/tokens.js';
+import type { Config } from '../config/config.js';
 import { loadDefinitions, packagedDefinitions } from '../environments/definitions.js';
-import { ApiClient, ApiRefusal } from './api-client.js';
+import type { ApiClient } from './api-client.js';
+import { ApiRefusal } from './api-client.js';
+import { clientOfOwnService } from './own-service.js';
 import { waitForPools } from './pool-progress.js';
 import { registerEnvironments } from './registration.js';
 import { runSample } from './sample.js';
@@ -28,7 +27,6 @@ export interface PreparationOptions {
   readonly signal: AbortSignal;
 }
 
-const START_SCOPES: readonly Scope[] = ['environments', 'runners', 'read'];
 const POLL_MS = 100;
 /** Nomad is usually read before anybody could wonder. */
 const PATIENCE_MS = 1000;
@@ -37,7 +35,7 @@ const PATIENCE_MS = 1000;
 export async function prepareService(options: PreparationOptions): Promise<boolean> {
   const { url, config, poolSize, tools, runsPrograms, clock, talk, signal } = options;
   talk.say('service', url);
-  const api = new ApiClient(url, ownToken(config.auth));
+  const api = await clientOfOwnService(url, config);
   if (!(await isReady(api, options))) return false;
   const definitions = await loadDefinitions(config.templates.environments ?? packagedDefinitions);
   const usable = await registerEnvironments({ api, definitions, poolSize, tools, talk });
@@ -52,16 +50,6 @@ export async function prepareService(options: PreparationOptions): Promise<boole
   if (runsPrograms) return runSample(api, sample, talk);
   talk.say('sample', 'none, since simulated runners run no programs');
   return isFull;
-}
-
-/** A token for what `start` does through the API, where tokens are configured. */
-function ownToken(auth: AuthConfig): string | undefined {
-  const token = tokenWith(auth, START_SCOPES);
-  if (token !== undefined || !hasTokens(auth)) return token;
-  throw new ServiceError(
-    'INVALID_CONFIG',
-    `start needs a token with the scopes ${START_SCOPES.join(', ')}: set auth.token, or one in auth.tokens`,
-  );
 }
 
 /** Waits until the service has read Nomad; false where it is told to stop before. */

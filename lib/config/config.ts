@@ -25,6 +25,8 @@ export interface ServerConfig {
   readonly host: string;
   /** Default 7200; 0 takes a free one. */
   readonly port: number;
+  /** Paths of PEM files; both or neither. With them the server speaks TLS only. */
+  readonly tls: { readonly certificate: string | undefined; readonly key: string | undefined };
   /** Where clients reach the service, if not as they do; http:// or https://. */
   readonly publicUrl: string | undefined;
   /** Addresses and networks whose word on the client's address is believed. Default none. */

@@ -15,13 +15,12 @@ export function crossFaults(config: Config): ConfigFault[] {
         'a loopback address, as it has to be without a token (auth.token, auth.tokens) or auth.allowAnonymous',
     });
   }
+  const { certificate, key } = config.server.tls;
   const { clientCert, clientKey } = config.nomad;
-  if ((clientCert === undefined) !== (clientKey === undefined)) {
-    faults.push({
-      key: clientCert === undefined ? 'nomad.clientCert' : 'nomad.clientKey',
-      expected: 'to be given together with its other half (a certificate needs its key)',
-    });
-  }
+  faults.push(
+    ...halfPair(['server.tls.certificate', certificate], ['server.tls.key', key]),
+    ...halfPair(['nomad.clientCert', clientCert], ['nomad.clientKey', clientKey]),
+  );
   const { publicUrl, trustedProxies } = config.server;
   if (publicUrl !== undefined && !URL.canParse(publicUrl)) {
     faults.push({ key: 'server.publicUrl', value: JSON.stringify(publicUrl), expected: 'an address' });
@@ -35,6 +34,18 @@ export function crossFaults(config: Config): ConfigFault[] {
     });
   }
   return [...faults, ...tokenFaults(config.auth)];
+}
+
+type Half = readonly [key: string, value: string | undefined];
+
+function halfPair(certificate: Half, key: Half): ConfigFault[] {
+  const missing = [certificate, key].filter(([, value]) => value === undefined);
+  return missing.length !== 1
+    ? []
+    : missing.map(([name]) => ({
+        key: name,
+        expected: 'to be given together with its other half (a certificate needs its key)',
+      }));
 }
 
 /** What is no fault, and yet hardly meant. */

@@ -102,6 +102,19 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
       reload: 'restart',
       description: 'Port to listen on; 0 takes a free one.',
     },
+    tls: section('Encryption of the API. The files are read again when they change.', {
+      certificate: {
+        ...file,
+        reload: 'restart',
+        description:
+          'PEM file of the server’s certificate, with those that sign it behind it. With it the server speaks TLS only.',
+      },
+      key: {
+        ...file,
+        reload: 'restart',
+        description: 'PEM file of the certificate’s key, without a passphrase.',
+      },
+    }),
     publicUrl: {
       type: 'string',
       pattern: '^https?://[^\\s/?#@]+(/[^\\s?#]*)?$',

@@ -45,6 +45,7 @@ describe('loadConfig', () => {
     expect(config.server).to.deep.equal({
       host: '127.0.0.1',
       port: 7200,
+      tls: { certificate: undefined, key: undefined },
       publicUrl: undefined,
       trustedProxies: [],
       maxBodyBytes: 67_108_864,
@@ -307,8 +308,14 @@ describe('loadConfig', () => {
     ]);
   });
 
-  it('wants a client certificate and its key together', () => {
+  it('wants a certificate and its key together', () => {
     expect(faultsOf({ env: { NOMAD_CLIENT_CERT: '/c.pem' } })[0]).to.match(/^nomad\.clientKey/);
+    expect(faultsOf({ env: { SERAI_SERVER_TLS_KEY: '/k.pem' } })[0]).to.match(/^server\.tls\.certificate/);
+    const tls = { SERAI_SERVER_TLS_CERTIFICATE: 'c.pem', SERAI_SERVER_TLS_KEY: '/k.pem' };
+    expect(load({ env: tls }).config.server.tls).to.deep.equal({
+      certificate: path.join(folder, 'c.pem'),
+      key: '/k.pem',
+    });
   });
 
   it('warns about variables of its prefix that mean nothing, and names the likely one', () => {

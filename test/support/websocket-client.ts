@@ -6,6 +6,8 @@ export interface OpenOptions {
   readonly headers?: Record<string, string>;
   readonly protocols?: string[];
   readonly autoPong?: boolean;
+  readonly ca?: string;
+  readonly servername?: string;
 }
 
 /** A client of an execution that keeps all it got. */
