@@ -222,6 +222,16 @@ describe('exec of the embedded agent', () => {
     expect(exec.stdout.trim()).to.equal(String(64 * 65_536));
   });
 
+  it('does not wait for input to be read by what a program left behind', async () => {
+    const exec = raw.exec(allocationId, ['sh', '-c', 'exec 3<&0; sleep 600 & echo ready; read line; exit 3']);
+    await exec.until('ready');
+    exec.type('line\n');
+    for (let count = 0; count < 64; count += 1) exec.type('x'.repeat(65_536));
+    exec.send({ stdin: { close: true } });
+    expect((await exec.closed).code).to.equal(1000);
+    expect(exec.exitCode).to.equal(3);
+  });
+
   it('lets a process live on whose client left', async () => {
     const exec = raw.exec(allocationId, ['sh', '-c', 'echo $$; sleep 1; echo > "$HOME/alive"; sleep 60']);
     await exec.until('\n');

@@ -123,6 +123,8 @@ export class PipeExec implements DriverExec {
 
   async #end(exit: Promise<{ exitCode: number }>, inputClosed: Promise<void>): Promise<number> {
     const { exitCode } = await exit;
+    // Input that the process did not read is for nobody, though a child of it may hold the other end.
+    this.#streams.stdin?.destroy();
     await inputClosed;
     await this.#drained();
     await this.#output.delivered();
