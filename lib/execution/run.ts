@@ -185,14 +185,20 @@ export class Run implements RunningExecution {
   }
 
   async #ask(session: CommandSession): Promise<void> {
-    const end = await session.run(this.#deps.command, {
-      started: () => this.#begin(session),
-      output: (stream, bytes) => this.#deliver(session, stream, bytes),
-      user: (user) => {
-        this.#book.user = user;
-      },
-    });
-    this.#finish(await this.#judge(end));
+    try {
+      const end = await session.run(this.#deps.command, {
+        started: () => this.#begin(session),
+        output: (stream, bytes) => this.#deliver(session, stream, bytes),
+        user: (user) => {
+          this.#book.user = user;
+        },
+      });
+      this.#finish(await this.#judge(end));
+    } catch (error) {
+      // None of these rejects; should one, the client still gets an end and the processes are ended.
+      this.#deps.log.error('an execution failed', { executionId: this.id, error });
+      this.#finish({ kind: 'failed', message: CONNECTION_LOST });
+    }
   }
 
   #begin(session: CommandSession): void {

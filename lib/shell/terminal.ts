@@ -18,7 +18,8 @@ import { script } from './script.js';
  * the fifo that is made last, then enters the folder and goes on only if root (or itself) owns it.
  *
  * End of input on the control side ends everything: the loop is killed, and with it the terminal hangs up; the readers
- * are killed and the folder goes. Until then the loop keeps the terminal open, so no output is lost on closing.
+ * are killed and the folder goes. Until then the loop keeps the terminal open, so no output is lost on closing. A child
+ * that lives on and writes to its stderr would die of having no reader: one stays for as long as there are writers.
  *
  * Each command opens fifo e anew, and the end marker is written to the terminal by a fresh opening: a program may leave
  * what it shares with the loop in non-blocking mode, and a marker could be refused then.
@@ -27,7 +28,7 @@ const CONTROL = script(`
 umask 077
 serai_fail() { rm -rf "$serai_d"; printf 'E - folder\\n'; exit 0; }
 mkdir -m 711 "$serai_d" 2>/dev/null || { serai_d=; serai_fail; }
-{ printf %s "$serai_loop" >"$serai_d/t" && mkfifo -m 622 "$serai_d/e" && mkfifo -m 600 "$serai_d/q" && mkfifo -m 600 "$serai_d/c"; } 2>/dev/null || serai_fail
+{ printf %s "$serai_loop" >"$serai_d/t" && mkfifo -m 622 "$serai_d/e" && mkfifo -m 600 "$serai_d/q" "$serai_d/c"; } 2>/dev/null || serai_fail
 exec 3<>"$serai_d/e" 5<>"$serai_d/c" 6<>"$serai_d/q"
 cat <&3 >&2 3<&- 5<&- 6<&- &
 serai_a=$!
@@ -42,6 +43,8 @@ if [ -n "$serai_p" ]; then
   read -r serai_x <"/proc/$serai_p/cmdline"
   case $serai_x in *"$serai_d"*) kill -9 "$serai_p" ;; esac
 fi
+exec 7<"$serai_d/e"
+cat <&7 >/dev/null 3<&- 5<&- 6<&- 7<&- &
 kill -9 "$serai_a" "$serai_b"
 rm -rf "$serai_d"
 `);

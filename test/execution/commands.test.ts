@@ -24,7 +24,7 @@ describe('commands in a real shell', () => {
         await executions.stop();
         expect(runner.abandoned).to.deep.equal([]);
         const folders = nomad.options.filter(({ tty }) => tty).map(({ command }) => command.at(-1) ?? '');
-        expect(folders.length).to.be.greaterThan(10);
+        expect(folders.length).to.be.greaterThan(0);
         expect(folders.filter((folder) => existsSync(folder))).to.deep.equal([]);
       });
 

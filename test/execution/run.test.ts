@@ -245,6 +245,16 @@ describe('Run', () => {
       expect([sink.stdout, sink.stderr]).to.deep.equal(['€😀\ufffd', '€😀']);
     });
 
+    it('changes no line end, wherever it is cut [A2-55] [A2-56]', async () => {
+      const { run, sink } = await startInPipe();
+      const pipe = nomad.pipe();
+      for (const part of ['a\r', '\nb\n', '\rc', `\r\n${pipe.stop()}`]) await pipe.say('stdout', part);
+      await pipe.say('stderr', pipe.stop());
+      await pipe.say('stdout', '0\n');
+      await run.exit;
+      expect(sink.stdout).to.equal('a\r\nb\n\rc\r\n');
+    });
+
     it('makes bytes that are no UTF-8 into replacement characters, however they are cut [A2-54]', async () => {
       await fc.assert(
         fc.asyncProperty(fc.array(fc.uint8Array({ maxLength: 5 }), { maxLength: 6 }), async (chunks) => {

@@ -31,6 +31,14 @@ function processesOf(id: string): string[] {
   });
 }
 
+function commandOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+  } catch {
+    return ''; // ended meanwhile
+  }
+}
+
 /**
  * What every command has to do, wherever it runs. The environment of the runner sets FROM_ENVIRONMENT and the image
  * sets FROM_IMAGE, both to `yes`.
@@ -126,6 +134,19 @@ export function describeCommands(place: () => Place): void {
         );
         expect(exit).to.deep.equal({ kind: 'exited', exitCode: 6 });
         expect(stdout).to.equal(`done${newline}`);
+      });
+
+      it('lets a child live on that asked for it, unheard, and hangs up on the rest of a terminal', async () => {
+        const { exit, stdout, id } = await run(
+          '(trap "" HUP; sleep 0.5; echo late; exec sleep 60) & (while :; do echo more; done) & sleep 0.1; echo end >&2; exit 8',
+        );
+        expect(exit).to.deep.equal({ kind: 'exited', exitCode: 8 });
+        expect(stdout).to.not.include('late');
+        const left = (): string[] => processesOf(id).filter((pid) => commandOf(pid).includes('more'));
+        if (interactive) await eventually('the hang-up', () => left().length === 0);
+        const survivors = processesOf(id);
+        expect(survivors).to.not.deep.equal([]);
+        for (const pid of survivors) process.kill(Number(pid), 'SIGKILL');
       });
 
       it('delivers large output whole, on both streams [A2-38]', async () => {
