@@ -93,7 +93,7 @@ for (const driver of DRIVERS) {
       }
     });
 
-    it('survives clients that come and go at once [A2-50] [A2-51]', async () => {
+    it('survives clients that come and go at once [A2-43] [A2-50] [A2-51]', async () => {
       for (let i = 0; i < 20; i += 1) {
         const { run } = begin(
           place.executions,
