@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import type { TaskHandle } from '../../lib/dev-agent/driver.js';
-import { SandboxBench, sh } from './support/sandbox.js';
+import { Conversation, SandboxBench, sh } from './support/sandbox.js';
 
 describe('SandboxDriver: users and privileges', () => {
   let bench: SandboxBench;
@@ -95,4 +95,42 @@ describe('SandboxDriver: users and privileges', () => {
     expect((await sh(task, 'stat -c %a /dev/null')).stdout).to.equal('666\n');
     await own.kill();
   });
+
+  it('shows root of a sandbox nothing of the host while a program enters', async function () {
+    if (process.getuid?.() !== 0) this.skip(); // its root is not the host's then
+    const watcher = await Conversation.open(task, ['python3', '-u', '-c', WATCHER]);
+    await watcher.sees(/watching/);
+    for (let round = 0; round < 300 && !watcher.stdout.includes('host program'); round += 1)
+      await sh(task, 'true');
+    watcher.say('enough\n');
+    watcher.exec.closeStdin();
+    const { stdout, stderr } = await watcher.end();
+    expect(stdout).to.match(/^watching\nhost program\nRead-only file system\n$/, stderr);
+  });
 });
+
+/**
+ * Holds on to the program of every process that is not of the sandbox's own files, and tries to write to it once nobody
+ * runs it any more. Tells, too, of every process whose root is another one.
+ */
+const WATCHER = `
+import os, select, sys
+own, root, held = os.stat('/usr/bin').st_dev, os.stat('/').st_ino, {}
+print('watching')
+while not select.select([sys.stdin], [], [], 0)[0]:
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            if os.stat(f'/proc/{pid}/root/').st_ino != root: print('another root')
+        except OSError: pass
+        try:
+            program = os.open(f'/proc/{pid}/exe', os.O_PATH)
+        except OSError: continue
+        device = os.fstat(program).st_dev
+        if device == own or device in held: os.close(program)
+        else:
+            held[device] = program
+            print('host program')
+for program in held.values():
+    try: print(os.open(f'/proc/self/fd/{program}', os.O_WRONLY), 'opened')
+    except OSError as error: print(error.strerror)
+`;

@@ -11,7 +11,8 @@ import { isDisk, isWithin, parseMountInfo } from './mount-table.js';
  * the sandbox, who has the number of the real root, could open that program by /proc/<pid>/exe and write to it. From a
  * read-only mount it cannot.
  *
- * The namespace needs no process: it lives as long as the agent holds it open.
+ * The namespace needs no process: it lives as long as the agent holds it open. What the host unmounts is unmounted there
+ * too, so that it holds no disk.
  */
 const SCRIPT = `
 for mount_point; do mount -o remount,bind,ro "$mount_point" || exit 1; done
@@ -27,7 +28,7 @@ export async function openToolbox(): Promise<FileHandle> {
     .map(({ mountPoint }) => mountPoint)
     .filter((point) => point === '/' || PROGRAM_FOLDERS.some((folder) => isWithin(point, folder)));
   const shell = ['sh', '-c', SCRIPT, 'toolbox', ...new Set(mounts)];
-  const dialogue = await Dialogue.open(['unshare', '--mount', '--propagation', 'private', ...shell]);
+  const dialogue = await Dialogue.open(['unshare', '--mount', '--propagation', 'slave', ...shell]);
   try {
     await dialogue.expect('ready');
     return await openNamespace(dialogue.pid, 'mnt');
