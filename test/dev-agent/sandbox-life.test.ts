@@ -79,8 +79,9 @@ describe('SandboxDriver: life', () => {
     expect((await terminal.end()).exitCode).to.equal(137);
   });
 
-  it('reaps orphans', async () => {
+  it('reaps orphans, also after somebody killed what keeps process 1 waiting', async () => {
     const task = await bench.start();
+    expect((await sh(task, 'pkill -9 -x cat')).exitCode).to.equal(0);
     await sh(task, 'for i in 1 2 3 4 5; do (sleep 0.01 & ) ; done; (setsid sh -c "exit 3" &)');
     await eventually('no zombie and no sleeper', async () => {
       const { stdout } = await sh(task, 'ps -eo stat=,args= | grep -E "^Z|sleep 0" | grep -v grep');

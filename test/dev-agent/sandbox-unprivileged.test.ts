@@ -92,7 +92,7 @@ describe('SandboxDriver without root', () => {
   it('says which piece is missing and how it is installed', async () => {
     const noRange = await asUser(`rm ${folder}/etc/subgid`, `mount --bind ${folder}/etc /etc`);
     expect(noRange['refused']).to.equal(
-      'the sandbox driver needs 65535 ids for serai-test in /etc/subgid: ' +
+      'serai-test has no range of 65535 ids in /etc/subgid, without which only root can make sandboxes: ' +
         'usermod --add-subuids 100000-165535 --add-subgids 100000-165535 serai-test',
     );
     const noTool = await asUser(
@@ -100,7 +100,7 @@ describe('SandboxDriver without root', () => {
       `mount --bind ${folder}/plain "$(command -v newuidmap)"`,
     );
     expect(noTool['refused']).to.equal(
-      'the sandbox driver needs root, or newuidmap for other users: apt-get install uidmap',
+      'newuidmap is missing, without which only root can make sandboxes: apt-get install uidmap',
     );
   });
 });

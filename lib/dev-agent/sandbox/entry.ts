@@ -1,5 +1,6 @@
 import type { FileHandle } from 'node:fs/promises';
 import { open, readFile, writeFile } from 'node:fs/promises';
+import { messageOf } from '../../base/errors.js';
 
 /**
  * How the driver becomes the root that builds sandboxes: as the real one, or as that of a user namespace of the
@@ -22,6 +23,9 @@ export interface Entry {
   close(): Promise<void>;
 }
 
+/** Root, the user `user`, the system users of the host and nobody, whose number is 65534. */
+export const NEEDED_IDS = 65_535;
+
 /** Rows of a uid_map or gid_map that keep every id of a namespace whose own map is `text`. */
 export function identityMap(text: string): string {
   return text
@@ -32,6 +36,13 @@ export function identityMap(text: string): string {
       return `${inside} ${inside} ${count}\n`;
     })
     .join('');
+}
+
+function countOf(map: string): number {
+  return map
+    .trim()
+    .split('\n')
+    .reduce((sum, line) => sum + Number(line.trim().split(/\s+/)[2] ?? 0), 0);
 }
 
 export class RootEntry implements Entry {
@@ -52,7 +63,15 @@ export class RootEntry implements Entry {
       readFile('/proc/self/uid_map', 'utf8'),
       readFile('/proc/self/gid_map', 'utf8'),
     ]);
-    return new RootEntry(await openToolbox(), identityMap(uidMap), identityMap(gidMap));
+    const count = Math.min(countOf(uidMap), countOf(gidMap));
+    if (count < NEEDED_IDS) {
+      throw new Error(`root of this user namespace has ${count} ids, and sandboxes need ${NEEDED_IDS}`);
+    }
+    const toolbox = await openToolbox().catch((error: unknown) => {
+      const reason = `namespaces and mounts cannot be made here (${messageOf(error)})`;
+      throw new Error(`${reason}: a container needs --privileged for it`, { cause: error });
+    });
+    return new RootEntry(toolbox, identityMap(uidMap), identityMap(gidMap));
   }
 
   get nsenterOptions(): readonly string[] {

@@ -23,39 +23,48 @@ export function foldersOf(view: HostView): string[] {
   return ['workspace', 'home', ...stores, ...[...points, ...fresh].map((name) => path.join('root', name))];
 }
 
+const QUIET = 'nosuid,nodev,noexec';
+/** The place of the mount is made where it is not there. */
+const MADE = 'X-mount.mkdir';
+const DEVICES = ['null', 'zero', 'full', 'random', 'urandom', 'tty'];
+
 /**
  * The mounts of a sandbox as an fstab, so that one `mount --all` makes them all, in this order.
  *
  * Nothing of it has devices or set-user-id programs of the host, but the device nodes of /dev.
  */
 export function sandboxFstab(options: FstabOptions): string {
-  const { base, view, entry } = options;
+  const { base, view, entry, allocFolder, localFolder } = options;
   const at = (name: string): string => path.join(base, 'root', name);
   const own = (name: string): string => path.join(base, name);
-  const bind = 'bind,nosuid,nodev';
-  const rows: Row[] = [[at('.'), at('.'), 'none', bind], ...overlays(options, at)];
-  rows.push([own('tmp'), at('tmp'), 'none', bind]);
-  if (view.folders.includes('/var')) rows.push([own('vartmp'), at('var/tmp'), 'none', bind]);
-  rows.push([own('workspace'), at('workspace'), 'none', bind], [own('home'), at('home/user'), 'none', bind]);
-  rows.push(
-    [options.allocFolder, at('alloc'), 'none', bind],
-    [options.localFolder, at('local'), 'none', bind],
-  );
-  rows.push([own('secrets'), at('secrets'), 'none', bind], ...devices(entry, at));
-  const quiet = 'nosuid,nodev,noexec';
-  const made = 'X-mount.mkdir';
-  rows.push([
-    'devpts',
-    at('dev/pts'),
-    'devpts',
-    `newinstance,ptmxmode=0666,mode=620,gid=5,nosuid,noexec,${made}`,
-  ]);
-  rows.push(['tmpfs', at('dev/shm'), 'tmpfs', `mode=1777,nosuid,nodev,${made}`]);
-  rows.push(['proc', at('proc'), 'proc', quiet]);
-  for (const file of view.readOnly) rows.push([at(file), at(file), 'none', `bind,ro,${quiet}`]);
-  // Read-only: root of the sandbox could else change the mode of the host's device.
-  for (const file of view.empty) rows.push(['/dev/null', at(file), 'none', 'bind,ro,nosuid,noexec']);
-  for (const folder of view.facts) rows.push([folder, at(folder), 'none', `bind,ro,${quiet}`]);
+  const bind = (source: string, target: string, more = 'nosuid,nodev'): Row => [
+    source,
+    at(target),
+    'none',
+    `bind,${more}`,
+  ];
+  const rows: Row[] = [
+    bind(at('.'), '.'),
+    ...overlays(options, at),
+    bind(own('tmp'), 'tmp'),
+    bind(own('vartmp'), 'var/tmp', `nosuid,nodev,${MADE}`),
+    bind(own('workspace'), 'workspace'),
+    bind(own('home'), 'home/user'),
+    bind(allocFolder, 'alloc'),
+    bind(localFolder, 'local'),
+    bind(own('secrets'), 'secrets'),
+    // Real root makes nodes on a file system of its own; without it, those of the host are bound one by one.
+    ...(entry.kind === 'root'
+      ? [['tmpfs', at('dev'), 'tmpfs', 'mode=755,nosuid,noexec'] as const]
+      : DEVICES.map((name) => bind(`/dev/${name}`, `dev/${name}`, 'nosuid,noexec'))),
+    ['devpts', at('dev/pts'), 'devpts', `newinstance,ptmxmode=0666,mode=620,gid=5,nosuid,noexec,${MADE}`],
+    ['tmpfs', at('dev/shm'), 'tmpfs', `mode=1777,nosuid,nodev,${MADE}`],
+    ['proc', at('proc'), 'proc', QUIET],
+    ...view.readOnly.map((file) => bind(at(file), file, `ro,${QUIET}`)),
+    // Read-only: root of the sandbox could else change the mode of the host's device.
+    ...view.empty.map((file) => bind('/dev/null', file, 'ro,nosuid,noexec')),
+    ...view.facts.map((folder) => bind(folder, folder, `ro,${QUIET}`)),
+  ];
   return rows.map((row) => `${row.map(escape).join(' ')} 0 0\n`).join('');
 }
 
@@ -68,17 +77,6 @@ function overlays({ base, view, layer, entry }: FstabOptions, at: (name: string)
     const upper = `upperdir=${base}/up/${index},workdir=${base}/wk/${index}`;
     return ['overlay', at(folder), 'overlay', `${lower},${upper},nosuid,nodev${extended}`];
   });
-}
-
-/** Real root makes nodes of its own on a file system of its own; without it, those of the host are bound one by one. */
-function devices(entry: Pick<Entry, 'kind'>, at: (name: string) => string): Row[] {
-  if (entry.kind === 'root') return [['tmpfs', at('dev'), 'tmpfs', 'mode=755,nosuid,noexec']];
-  return ['null', 'zero', 'full', 'random', 'urandom', 'tty'].map((name) => [
-    `/dev/${name}`,
-    at(`dev/${name}`),
-    'none',
-    'bind,nosuid,noexec',
-  ]);
 }
 
 /** Blanks and backslashes in a field of fstab are octal escapes. */

@@ -68,16 +68,20 @@ async function nestedFolders(
  */
 async function viewProc(): Promise<Pick<HostView, 'readOnly' | 'empty'>> {
   const readOnly: string[] = [];
-  const empty: string[] = ['/proc/keys'];
+  const empty: string[] = [];
   for (const entry of await readdir('/proc', { withFileTypes: true })) {
-    if (/^\d+$/.test(entry.name) || OWN_PROC.has(entry.name) || empty.includes(`/proc/${entry.name}`))
-      continue;
+    if (/^\d+$/.test(entry.name) || OWN_PROC.has(entry.name)) continue;
     const file = path.join('/proc', entry.name);
     const found = await lstat(file).catch(() => undefined);
     if (found?.isDirectory()) readOnly.push(file);
-    else if (found?.isFile() && ((found.mode & 0o222) !== 0 || (found.mode & 0o004) === 0)) empty.push(file);
+    else if (found?.isFile() && isClosed(entry.name, found.mode)) empty.push(file);
   }
   return { readOnly, empty };
+}
+
+/** The keys of a user are those of the host's user with the same number, though everybody may read the file. */
+function isClosed(name: string, mode: number): boolean {
+  return name === 'keys' || (mode & 0o222) !== 0 || (mode & 0o004) === 0;
 }
 
 async function isDirectory(file: string): Promise<boolean> {

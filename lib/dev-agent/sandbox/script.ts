@@ -13,7 +13,7 @@ import { STANDARD_PATH } from '../process/run.js';
  * Two things end INIT, and the kernel then kills all that is in the sandbox: the death of its parent (which itself dies
  * with the agent), and the end of its standard input. Since it waits for the agent after it armed the first, an agent
  * that died before that moment is noticed by the second. While `cat` reads, the shell waits for any child, so that
- * orphans are reaped.
+ * orphans are reaped; a `cat` that was killed is replaced, since somebody in the sandbox took it for a stray.
  */
 export const SETUP = `
 set -eu
@@ -71,7 +71,9 @@ export const INIT = `
 echo armed
 read -r _ || exit 1
 exec > /dev/null 2>&1
-cat
+until cat; do
+  [ "$?" -gt 128 ] || exit 1
+done
 exit 0
 `;
 

@@ -39,7 +39,7 @@ export async function hasTool(name: string): Promise<boolean> {
 export async function assertTools(): Promise<void> {
   for (const [name, debianPackage] of Object.entries(NEEDED)) {
     if (!(await hasTool(name))) {
-      throw new Error(`the sandbox driver needs ${name}: apt-get install ${debianPackage}`);
+      throw new Error(`${name} is missing: apt-get install ${debianPackage}`);
     }
   }
 }

@@ -4,12 +4,9 @@ import { userInfo } from 'node:os';
 import { messageOf } from '../../base/errors.js';
 import { Dialogue } from '../process/dialogue.js';
 import type { Entry } from './entry.js';
-import { openNamespace, pathOf } from './entry.js';
+import { NEEDED_IDS, openNamespace, pathOf } from './entry.js';
 import { run } from '../process/run.js';
 import { hasTool } from './tools.js';
-
-/** Sandboxes need root, the user `user` and the system users of the host. */
-const NEEDED_IDS = 65_535;
 
 /** Ids above 0 that a user may use in namespaces of its own. */
 interface IdRange {
@@ -34,10 +31,12 @@ export class UnprivilegedEntry implements Entry {
 
   /** Rejects with a sentence that says which piece is missing and how it is installed. */
   static async open(): Promise<UnprivilegedEntry> {
-    const { username, uid, gid } = userInfo();
+    const { username, uid, gid } = self();
     for (const name of ['newuidmap', 'newgidmap']) {
       if (!(await hasTool(name))) {
-        throw new Error(`the sandbox driver needs root, or ${name} for other users: apt-get install uidmap`);
+        throw new Error(
+          `${name} is missing, without which only root can make sandboxes: apt-get install uidmap`,
+        );
       }
     }
     const uids = await rangeOf('/etc/subuid', username, uid);
@@ -75,6 +74,16 @@ export class UnprivilegedEntry implements Entry {
   }
 }
 
+/** The agent's user; one that is in no account file goes by its number, as it does in /etc/subuid. */
+function self(): { username: string; uid: number; gid: number } {
+  const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
+  try {
+    return { username: userInfo().username, uid, gid };
+  } catch {
+    return { username: String(uid), uid, gid };
+  }
+}
+
 async function rangeOf(file: string, username: string, uid: number): Promise<IdRange> {
   const text = await readFile(file, 'utf8').catch(() => '');
   const ranges = text
@@ -86,14 +95,14 @@ async function rangeOf(file: string, username: string, uid: number): Promise<IdR
   if (found) return found;
   const range = '100000-165535';
   throw new Error(
-    `the sandbox driver needs ${NEEDED_IDS} ids for ${username} in ${file}: ` +
+    `${username} has no range of ${NEEDED_IDS} ids in ${file}, without which only root can make sandboxes: ` +
       `usermod --add-subuids ${range} --add-subgids ${range} ${username}`,
   );
 }
 
 function forbidden(complaint: string): string {
   return (
-    `the sandbox driver needs root, or user namespaces for other users (${complaint}): ` +
+    `only root can make sandboxes, since other users may not make user namespaces (${complaint}): ` +
     'sysctl -w kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0, whichever exists'
   );
 }

@@ -39,7 +39,7 @@ export interface WorkshopOptions {
  * something is missing, and then leaves nothing.
  */
 export async function openWorkshop({ log, hidden = [], folders }: WorkshopOptions): Promise<Workshop> {
-  if (process.platform !== 'linux') throw new Error('the sandbox driver needs Linux');
+  if (process.platform !== 'linux') throw new Error('sandboxes need Linux');
   await assertTools();
   const scope = new Scope();
   try {
