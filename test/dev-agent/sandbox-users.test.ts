@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { expect } from 'chai';
 import type { TaskHandle } from '../../lib/dev-agent/driver.js';
 import { Conversation, SandboxBench, sh } from './support/sandbox.js';
@@ -74,6 +74,20 @@ describe('SandboxDriver: users and privileges', () => {
     for (const attempt of attempts) {
       expect((await sh(task, `${attempt} 2>/dev/null`)).exitCode, attempt).not.to.equal(0);
     }
+  });
+
+  it('gives no path to devices of the host', async () => {
+    const before = statSync('/dev/null').mode;
+    const own = await bench.start();
+    await sh(own, 'sleep 60 > /dev/null < /dev/null & chmod 600 /dev/null /proc/[0-9]*/fd/[0-2]');
+    expect(statSync('/dev/null').mode).to.equal(before);
+    await own.kill();
+  });
+
+  it('lets nobody make namespaces in which he would be more', async () => {
+    const user = 'setpriv --reuid=user --regid=user --clear-groups unshare --user true';
+    expect((await sh(task, `${user} 2>/dev/null`)).exitCode).not.to.equal(0);
+    expect((await sh(task, 'unshare --user true 2>/dev/null')).exitCode).not.to.equal(0);
   });
 
   it('keeps its bounds when root of a sandbox replaces the programs that draw them', async function () {

@@ -32,8 +32,11 @@ export class PipeExec implements DriverExec {
   #openStreams = 0;
   #allClosed: () => void = () => undefined;
 
-  /** `streams` are the agent's ends of the pipes; those that Node made unless others are given. */
-  constructor(child: ChildProcess, streams: ExecStreams = child) {
+  /**
+   * `streams` are the agent's ends of the pipes; those that Node made unless others are given. `exit` is how the process
+   * ended, where that is more than the child itself tells.
+   */
+  constructor(child: ChildProcess, streams: ExecStreams = child, exit = exitOf(child)) {
     this.#streams = streams;
     const inputClosed = new Promise<void>((resolve) => {
       this.#inputClosed = resolve;
@@ -45,7 +48,6 @@ export class PipeExec implements DriverExec {
     });
     this.#read('stdout', streams.stdout);
     this.#read('stderr', streams.stderr);
-    const exit = exitOf(child);
     this.processEnded = exit.then(() => undefined);
     this.exitCode = this.#end(exit, inputClosed);
   }

@@ -15,10 +15,10 @@ export class TtyExec implements DriverExec {
   readonly #output = new Output();
   #isOpen = true;
 
-  constructor(child: ChildProcess, pty: Pty) {
+  /** `exit` is how the process ended, where that is more than the child itself tells. */
+  constructor(child: ChildProcess, pty: Pty, exit = exitOf(child)) {
     this.#pty = pty;
     pty.stream.on('data', (chunk: Buffer) => this.#output.push('stdout', chunk));
-    const exit = exitOf(child);
     this.processEnded = exit.then(() => undefined);
     this.exitCode = this.#end(exit);
     this.closed = this.exitCode.then(() => undefined);

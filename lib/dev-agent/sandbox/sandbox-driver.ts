@@ -31,6 +31,9 @@ export interface SandboxDriverOptions {
  * Whatever else the host has at its top level does not exist there. Without network access there is a loopback
  * interface and nothing else; **with it the host's network is shared**, its loopback and its abstract sockets included.
  *
+ * Folders that a task is given must lie where only their owner can enter, as the agent's do: what root of a sandbox
+ * leaves there, set-user-id programs among them, would else be there for every user of the host.
+ *
  * An ordinary user in a sandbox is confined well. Root in a sandbox is confined by what the kernel does for namespaces,
  * as in a container without a profile for system calls.
  */
@@ -75,14 +78,20 @@ export class SandboxDriver implements TaskDriver {
     const task = await this.startTask({
       allocationId: 'check',
       taskName: 'check',
-      command: ['true'],
+      command: ['sleep', 'infinity'],
       environment: {},
       memoryMaxMb: undefined,
       networkAccess: false,
       allocFolder: path.join(folder, 'check'),
     });
-    const { exitCode } = await task.exited;
-    if (exitCode !== 0) throw new Error(`a program in a trial sandbox ended with ${exitCode}`);
+    try {
+      const exec = await task.exec({ command: ['true'], tty: false });
+      exec.closeStdin();
+      const exitCode = await exec.exitCode;
+      if (exitCode !== 0) throw new Error(`a program in a trial sandbox ended with ${exitCode}`);
+    } finally {
+      await task.kill();
+    }
   }
 
   /** A failure is not kept: what was missing may be there the next time. */

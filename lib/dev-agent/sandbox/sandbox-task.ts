@@ -2,6 +2,7 @@ import type { ChildProcess, StdioOptions } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { closeSync, constants, openSync } from 'node:fs';
 import type { DriverExec, DriverExecOptions, TaskExit, TaskHandle } from '../driver.js';
+import type { ProcessExit } from '../process/exit.js';
 import { exitOf } from '../process/exit.js';
 import { PipeExec } from '../process/pipe-exec.js';
 import { openPty } from '../process/pty.js';
@@ -10,7 +11,7 @@ import { findExecutable } from './lookup.js';
 import type { PipeMaker, PipeSet } from '../process/pipes.js';
 import { CLEAN_ENVIRONMENT } from '../process/run.js';
 import type { Sandbox } from './sandbox.js';
-import { withEnvironment } from './script.js';
+import { silent, withEnvironment } from './script.js';
 
 export interface SandboxTaskDeps {
   readonly sandbox: Sandbox;
@@ -22,12 +23,17 @@ const WORKING_FOLDER = '/workspace';
 const COLUMNS = 80;
 const ROWS = 24;
 
+/** What nsenter and the shell that waits (script.ts) end with when there is nothing to enter. */
+const COULD_NOT_ENTER: ReadonlySet<number> = new Set([1, 125]);
+
 /** A task in a sandbox: the main process and the execs are entered in the same way. When the main one ends, all does. */
 export class SandboxTask implements TaskHandle {
   readonly exited: Promise<TaskExit>;
   readonly #deps: SandboxTaskDeps;
   readonly #execs = new Set<PipeExec | TtyExec>();
   #isKilled = false;
+  /** True once the main process has ended or is made to. */
+  #isOver = false;
   #ending: Promise<void> | undefined;
 
   private constructor(deps: SandboxTaskDeps, main: ChildProcess) {
@@ -37,16 +43,25 @@ export class SandboxTask implements TaskHandle {
 
   /** Rejects with a sentence where the command does not exist; the sandbox is then the caller's to end. */
   static async start(deps: SandboxTaskDeps, command: readonly string[]): Promise<SandboxTask> {
-    const words = wordsOf(deps, command);
+    const words = silent(wordsOf(deps, command));
     const main = await launch(deps.sandbox.enterCommand(words, { part: 'main', tty: false }), 'ignore');
     return new SandboxTask(deps, main);
   }
 
   async exec({ command, tty }: DriverExecOptions): Promise<DriverExec> {
-    if (this.#ending) throw new Error('the task is not running');
-    const words = wordsOf(this.#deps, command);
-    const line = this.#deps.sandbox.enterCommand(words, { part: 'exec', tty });
-    const exec = tty ? await openTtyExec(line) : await openPipeExec(line, await this.#deps.pipes.take());
+    const pipes = tty ? undefined : await this.#deps.pipes.take();
+    let exec: PipeExec | TtyExec;
+    try {
+      if (this.#isOver) throw new Error('the task is not running');
+      const words = wordsOf(this.#deps, command);
+      const line = this.#deps.sandbox.enterCommand(words, { part: 'exec', tty });
+      exec = pipes ? await this.#openPipeExec(line, pipes) : await this.#openTtyExec(line);
+    } catch (error) {
+      pipes?.destroy();
+      throw error;
+    } finally {
+      pipes?.closeChildEnds();
+    }
     this.#execs.add(exec);
     void exec.closed.then(() => this.#execs.delete(exec));
     if (this.#ending) exec.taskEnded(); // the task ended while this was being started
@@ -55,17 +70,50 @@ export class SandboxTask implements TaskHandle {
 
   kill(): Promise<void> {
     this.#isKilled = true;
+    this.#isOver = true;
     this.#deps.sandbox.kill();
     return this.#end();
   }
 
   async #follow(main: ChildProcess): Promise<TaskExit> {
     const { exitCode } = await exitOf(main);
+    this.#isOver = true;
     const { sandbox } = this.#deps;
     const oomKilled = exitCode === 137 && !this.#isKilled && (await sandbox.cgroups.hadOomKill());
     sandbox.kill();
     await this.#end();
     return { exitCode, signal: 0, oomKilled };
+  }
+
+  async #openPipeExec(command: readonly string[], pipes: PipeSet): Promise<PipeExec> {
+    const child = await launch(command, pipes.stdio);
+    return new PipeExec(child, pipes.streams, this.#exitOf(child));
+  }
+
+  /**
+   * The terminal is one of the host's, since only the agent can open terminals; the process inside leads its session.
+   * Its path does not exist in the sandbox: `tty` says so, while `/dev/tty`, `stty`, job control and resizing work.
+   */
+  async #openTtyExec(command: readonly string[]): Promise<TtyExec> {
+    const pty = openPty(COLUMNS, ROWS);
+    try {
+      const slave = openSync(pty.slavePath, constants.O_RDWR | constants.O_NOCTTY);
+      try {
+        const child = await launch(command, ['ignore', slave, slave]);
+        return new TtyExec(child, pty, this.#exitOf(child));
+      } finally {
+        closeSync(slave);
+      }
+    } catch (error) {
+      pty.close();
+      throw error;
+    }
+  }
+
+  /** A command that could not enter, since the task ended in that moment, ended with the task. */
+  async #exitOf(child: ChildProcess): Promise<ProcessExit> {
+    const exit = await exitOf(child);
+    return this.#isOver && COULD_NOT_ENTER.has(exit.exitCode) ? { exitCode: 137, signal: 0 } : exit;
   }
 
   #end(): Promise<void> {
@@ -99,34 +147,4 @@ function launch(command: readonly string[], stdio: StdioOptions): Promise<ChildP
     child.once('spawn', () => resolve(child));
     child.once('error', reject);
   });
-}
-
-async function openPipeExec(command: readonly string[], pipes: PipeSet): Promise<PipeExec> {
-  try {
-    return new PipeExec(await launch(command, pipes.stdio), pipes.streams);
-  } catch (error) {
-    pipes.destroy();
-    throw error;
-  } finally {
-    pipes.closeChildEnds();
-  }
-}
-
-/**
- * The terminal is one of the host's, since only the agent can open terminals; the process inside leads its session.
- * Its path does not exist in the sandbox: `tty` says so, while `/dev/tty`, `stty`, job control and resizing work.
- */
-async function openTtyExec(command: readonly string[]): Promise<TtyExec> {
-  const pty = openPty(COLUMNS, ROWS);
-  try {
-    const slave = openSync(pty.slavePath, constants.O_RDWR | constants.O_NOCTTY);
-    try {
-      return new TtyExec(await launch(command, ['ignore', slave, slave]), pty);
-    } finally {
-      closeSync(slave);
-    }
-  } catch (error) {
-    pty.close();
-    throw error;
-  }
 }

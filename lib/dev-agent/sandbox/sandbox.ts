@@ -7,7 +7,17 @@ import { foldersOf, sandboxFstab } from './fstab.js';
 import type { HostView } from './host-view.js';
 import type { SharedLayer } from './layer.js';
 import { removeFolder } from './sandbox-folder.js';
-import { confined, CONFINE, INIT, SETUP, SHED, SHED_WITH_TERMINAL, WAIT } from './script.js';
+import { run } from '../process/run.js';
+import {
+  confined,
+  CONFINE,
+  FORBID_NAMESPACES,
+  INIT,
+  SETUP,
+  SHED,
+  SHED_WITH_TERMINAL,
+  WAIT,
+} from './script.js';
 
 /** What the sandboxes of an agent have in common. */
 export interface SandboxDeps {
@@ -132,7 +142,10 @@ export class Sandbox {
     this.#pid = pid;
     await this.cgroups.add(pid, 'exec');
     await builder.expect('user');
-    await this.#deps.entry.mapIds(pid);
+    const { entry } = this.#deps;
+    await entry.mapIds(pid);
+    const forbid = ['nsenter', `--user=/proc/${pid}/ns/user`, '--', 'sh', '-c', FORBID_NAMESPACES];
+    await run(entry.wrap(forbid));
     builder.proceed();
     await builder.expect('armed');
     builder.proceed();

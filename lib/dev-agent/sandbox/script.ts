@@ -146,6 +146,20 @@ export function withEnvironment(
 }
 
 /**
+ * The command that runs `command` with its standard streams at the sandbox's own /dev/null. Those of the host are not
+ * for it: by /proc/<pid>/fd root of the sandbox could change their mode.
+ */
+export function silent(command: readonly string[]): string[] {
+  return ['sh', '-c', 'exec "$@" < /dev/null > /dev/null 2>&1', 'main', ...command];
+}
+
+/**
+ * Forbids user namespaces below that of the process: in one of its own a program can have every capability, and with
+ * them try what the kernel lets nobody else try. Containers forbid them too.
+ */
+export const FORBID_NAMESPACES = 'echo 0 > /proc/sys/user/max_user_namespaces';
+
+/**
  * Variables that every task has unless it says otherwise. The home is root's, as in a container: root must not read
  * what an ordinary user left in a home of its own.
  */
