@@ -246,7 +246,7 @@ describe('what Nomad says of an idle runner', () => {
     expect(statistics()).to.include({ idleRunners: 1, usedRunners: 0 });
   });
 
-  it('takes one that is cut off out until it is back, and keeps the copy that survives [A1-30]', async () => {
+  it('takes one that is cut off out until it is back, and keeps the copy that survives [A1-30, B21]', async () => {
     fixture = await startRunners({ environments: one });
     const { nomad, claim, statistics } = fixture;
     const [id = ''] = nomad.runnerJobs(7);
