@@ -222,6 +222,27 @@ describe('exec of the embedded agent', () => {
     expect(exec.stdout.trim()).to.equal(String(64 * 65_536));
   });
 
+  it('goes on with everything else while a terminal is given input that nobody reads', async () => {
+    const flooded = raw.exec(allocationId, ['sh', '-c', 'stty raw -echo; echo ready; sleep 600'], {
+      tty: true,
+    });
+    await flooded.until('ready');
+    for (let count = 0; count < 20; count += 1) flooded.type('line\n'.repeat(1000));
+    expect((await raw.output(allocationId, ['echo', 'still here'])).stdout).to.equal('still here\n');
+    flooded.socket.terminate();
+    const read = raw.exec(
+      allocationId,
+      ['sh', '-c', 'stty raw -echo; echo ready; sleep 0.3; head -c 100000 | wc -c'],
+      {
+        tty: true,
+      },
+    );
+    await read.until('ready');
+    for (let count = 0; count < 20; count += 1) read.type('line\n'.repeat(1000));
+    await read.closed;
+    expect(read.stdout).to.contain('100000');
+  });
+
   it('does not wait for input to be read by what a program left behind', async () => {
     const exec = raw.exec(allocationId, ['sh', '-c', 'exec 3<&0; sleep 600 & echo ready; read line; exit 3']);
     await exec.until('ready');

@@ -1,6 +1,7 @@
 import { closeSync, readSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { ReadStream } from 'node:tty';
+import { PtyInput } from './pty-input.js';
 
 /**
  * Pseudo terminals from the prebuilt binary of `@lydell/node-pty`, below its JavaScript, which closes a terminal 200 ms
@@ -13,8 +14,9 @@ import { ReadStream } from 'node:tty';
 export interface Pty {
   /** Path of the slave, for the process to open. */
   readonly slavePath: string;
-  /** Output of the terminal and, written to, its input. */
+  /** Output of the terminal. */
   readonly stream: ReadStream;
+  readonly input: PtyInput;
   resize(columns: number, rows: number): void;
   /** Reads what is left once the process has ended, and closes both sides. */
   finish(): Buffer;
@@ -56,9 +58,11 @@ export function openPty(columns: number, rows: number): Pty {
   const { open, resize } = native();
   const { master, slave, pty } = open(columns, rows);
   const stream = new ReadStream(master);
+  const input = new PtyInput(master);
   let isOpen = true;
   stream.on('close', () => {
     isOpen = false;
+    input.close();
   });
   // EIO is how the end of a terminal shows; what came before it was delivered.
   stream.on('error', () => undefined);
@@ -70,11 +74,13 @@ export function openPty(columns: number, rows: number): Pty {
   };
   const closeMaster = (): void => {
     isOpen = false;
+    input.close();
     stream.destroy();
   };
   return {
     slavePath: pty,
     stream,
+    input,
     resize: (newColumns, newRows) => {
       if (isOpen) resize(master, newColumns, newRows);
     },

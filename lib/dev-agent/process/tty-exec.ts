@@ -29,17 +29,7 @@ export class TtyExec implements DriverExec {
   }
 
   write(chunk: Buffer): void | Promise<void> {
-    const { stream } = this.#pty;
-    if (!this.#isOpen || !stream.writable || stream.write(chunk)) return;
-    return new Promise((resolve) => {
-      const settle = (): void => {
-        stream.off('drain', settle);
-        stream.off('close', settle);
-        resolve();
-      };
-      stream.on('drain', settle);
-      stream.on('close', settle);
-    });
+    return this.#isOpen ? this.#pty.input.write(chunk) : undefined;
   }
 
   closeStdin(): void {
