@@ -2,7 +2,7 @@ import type { ErrorRequestHandler, Express } from 'express';
 import express from 'express';
 import { ServiceError } from '../base/errors.js';
 import type { Authenticator } from './access/authenticator.js';
-import { contextOf, openContext } from './context.js';
+import { openContext } from './context.js';
 import type { ApiDeps } from './deps.js';
 import { answerError } from './middleware/errors.js';
 import { documentationRoutes } from './routes/documentation.js';
@@ -32,7 +32,7 @@ export function createApp(deps: ApiDeps, authenticator: Authenticator): Express 
   });
   healthRoutes(app, deps);
   app.use((req, _res, next) => {
-    contextOf(req).principal = authenticator.authenticate(req, 'request');
+    authenticator.admit(req, 'request');
     next();
   });
   for (const declare of [

@@ -36,6 +36,7 @@ export const ERRORS = {
   BODY_TOO_LARGE: { status: 413, retryable: false },
   FILE_UNREADABLE: { status: 424, retryable: false },
   TOO_MANY_EXECUTIONS: { status: 429, retryable: true },
+  RATE_LIMITED: { status: 429, retryable: true },
   NO_RUNNER_AVAILABLE: { status: 500, errorCode: 'NOMAD_OVERLOAD', retryable: true },
   NOMAD_OVERLOADED: { status: 500, errorCode: 'NOMAD_OVERLOAD', retryable: true },
   NOMAD_UNREACHABLE: { status: 503, errorCode: 'NOMAD_UNREACHABLE', retryable: true },

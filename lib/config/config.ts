@@ -41,6 +41,15 @@ export interface AuthConfig {
   readonly token: string | undefined;
   readonly tokens: readonly TokenConfig[];
   readonly allowAnonymous: boolean;
+  /** Of each token; without tokens, of all requests together. */
+  readonly rateLimit: RateLimitConfig;
+}
+
+export interface RateLimitConfig {
+  /** 0 means any number. Default 0. */
+  readonly requestsPerSecond: number;
+  /** How many may come at once; undefined means those of one second. */
+  readonly burst: number | undefined;
 }
 
 export interface TokenConfig {
@@ -48,6 +57,9 @@ export interface TokenConfig {
   readonly name: string;
   readonly token: string;
   readonly scopes: readonly Scope[];
+  /** These two instead of those of `rateLimit`. */
+  readonly requestsPerSecond?: number;
+  readonly burst?: number;
 }
 
 export interface NomadConfig {

@@ -41,11 +41,13 @@ export interface ItemSchema {
 }
 
 export interface ItemField {
-  readonly type: 'string' | 'array';
+  readonly type: 'string' | 'array' | 'number' | 'integer';
   readonly expected: string;
   /** As in `KeySchema`. */
   readonly secret?: true;
   readonly pattern?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
   readonly minItems?: number;
   readonly uniqueItems?: true;
   readonly items?: { readonly type: 'string'; readonly enum: readonly string[] };
@@ -80,6 +82,11 @@ const secret = {
   expected: 'printable ASCII without blanks, or file:PATH',
   secret: true,
 } as const;
+
+/** A rate that is no bound any more. */
+const MAX_REQUESTS = 1_000_000;
+const requestsPerSecond = { type: 'number', minimum: 0, maximum: MAX_REQUESTS } as const;
+const burst = { type: 'integer', minimum: 1, maximum: MAX_REQUESTS } as const;
 
 function section<const P extends SectionSchema['properties']>(description: string, properties: P) {
   return { type: 'object', description, additionalProperties: false, properties } as const;
@@ -168,6 +175,14 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
             items: { type: 'string', enum: SCOPES },
             expected: `a list of ${SCOPES.join(', ')}`,
           },
+          requestsPerSecond: {
+            ...requestsPerSecond,
+            expected: `a number from 0 to ${MAX_REQUESTS}, instead of auth.rateLimit.requestsPerSecond`,
+          },
+          burst: {
+            ...burst,
+            expected: `an integer from 1 to ${MAX_REQUESTS}, instead of auth.rateLimit.burst`,
+          },
         },
       },
       expected: 'a list of objects with name, token and scopes',
@@ -184,6 +199,24 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
       description:
         'Serve requests without a token on any address. Whoever reaches the port may run programs.',
     },
+    rateLimit: section(
+      'How often a token may be used; beyond that requests are answered with 429 and `Retry-After`. Each replica counts for itself.',
+      {
+        requestsPerSecond: {
+          ...requestsPerSecond,
+          default: 0,
+          reload: 'restart',
+          description:
+            'Requests and WebSockets of one token in a second, on average; 0 means any number. Without tokens all requests count together.',
+        },
+        burst: {
+          ...burst,
+          reload: 'restart',
+          description:
+            'Requests that may come at once after a while without any. Without it as many as come in one second.',
+        },
+      },
+    ),
   }),
   nomad: section('The connection to Nomad. The variables of Nomad’s own command line hold here too.', {
     addresses: {

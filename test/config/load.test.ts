@@ -53,7 +53,12 @@ describe('loadConfig', () => {
     expect(config.nomad.addresses).to.deep.equal(['http://127.0.0.1:4646']);
     expect(config.nomad.network.mode).to.equal('host');
     expect(config.execution.environment).to.deep.equal({ CODEOCEAN: 'true' });
-    expect(config.auth).to.deep.equal({ token: undefined, tokens: [], allowAnonymous: false });
+    expect(config.auth).to.deep.equal({
+      token: undefined,
+      tokens: [],
+      allowAnonymous: false,
+      rateLimit: { requestsPerSecond: 0, burst: undefined },
+    });
     expect([...given]).to.deep.equal([]);
   });
 
@@ -211,7 +216,7 @@ describe('loadConfig', () => {
       const tokens = [
         { name: 'a b', token: 'secret', scopes },
         { name: 'x', token: 'hidden secret', scopes: ['everything'] },
-        { name: 'y', scopes: [], secretsince: 1 },
+        { name: 'y', scopes: [], secretsince: 1, burst: 0.5 },
         'secret',
       ];
       const faults = faultsOf({ env: { SERAI_AUTH_TOKENS: JSON.stringify(tokens) } });
@@ -223,7 +228,8 @@ describe('loadConfig', () => {
         `SERAI_AUTH_TOKENS (scopes of item 2): expected ${scopesExpected}`,
         `SERAI_AUTH_TOKENS (token of item 3): expected ${tokenExpected}`,
         `SERAI_AUTH_TOKENS (scopes of item 3): expected ${scopesExpected}`,
-        'SERAI_AUTH_TOKENS (secretsince of item 3): expected one of name, token, scopes',
+        'SERAI_AUTH_TOKENS (secretsince of item 3): expected one of name, token, scopes, requestsPerSecond, burst',
+        'SERAI_AUTH_TOKENS (burst of item 3): expected an integer from 1 to 1000000, instead of auth.rateLimit.burst',
         'SERAI_AUTH_TOKENS: expected a list of objects with name, token and scopes',
       ]);
       expect(faultsOf({ env: { SERAI_AUTH_TOKENS: 'secret' } })).to.deep.equal([

@@ -1,14 +1,17 @@
 /**
- * Who may pass: the holder of a token where any is configured, else whoever sits at this machine.
+ * Who may pass, and how often: the holder of a token where any is configured, else whoever sits at this machine.
  *
  * One object serves HTTP requests and upgrades, so both are judged alike. Tokens appear in no message and no log.
  *
  * Not here: which scope a route needs (routes/, principal.ts).
  */
 import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../../base/clock.js';
 import { ServiceError } from '../../base/errors.js';
+import { RateLimit } from '../../base/rate-limit.js';
 import type { AuthConfig, Config } from '../../config/config.js';
 import { allTokens, hasTokens } from '../../config/tokens.js';
+import { contextOf } from '../context.js';
 import { tokenOf } from './credentials.js';
 import { assertLocal } from './local.js';
 import type { Principal } from './principal.js';
@@ -17,19 +20,45 @@ import { TokenRegister } from './token-register.js';
 
 export interface AuthenticatorDeps {
   readonly config: Pick<Config, 'auth'>;
+  readonly clock: Clock;
 }
 
 export class Authenticator {
   readonly #config: AuthConfig;
   readonly #register: TokenRegister;
+  /** By the name of the token. */
+  readonly #limits = new Map<string | undefined, RateLimit>();
 
-  constructor({ config: { auth } }: AuthenticatorDeps) {
+  constructor({ config: { auth }, clock }: AuthenticatorDeps) {
     this.#config = auth;
-    this.#register = new TokenRegister(allTokens(auth));
+    const tokens = allTokens(auth);
+    this.#register = new TokenRegister(tokens);
+    for (const { name, ...own } of [...tokens, { name: ANYONE.name }]) {
+      const { requestsPerSecond: perSecond, burst } = { ...auth.rateLimit, ...own };
+      if (perSecond === 0) continue;
+      this.#limits.set(
+        name,
+        new RateLimit({ perSecond, burst: burst ?? Math.max(1, Math.ceil(perSecond)), clock }),
+      );
+    }
   }
 
-  /** Who sends this request, which may be an upgrade. UNAUTHORIZED where it may not pass. */
-  authenticate(req: IncomingMessage, kind: 'request' | 'upgrade'): Principal {
+  /**
+   * Finds out who sends this request, which may be an upgrade, and writes it into its context. UNAUTHORIZED where it may
+   * not pass, RATE_LIMITED where it has to wait.
+   */
+  admit(req: IncomingMessage, kind: 'request' | 'upgrade'): Principal {
+    const principal = this.#identify(req, kind);
+    contextOf(req).principal = principal;
+    const waitMs = this.#limits.get(principal.name)?.take() ?? 0;
+    if (waitMs === 0) return principal;
+    const whose = principal.name === undefined ? 'this service' : `the token ${principal.name}`;
+    throw new ServiceError('RATE_LIMITED', `more requests of ${whose} than auth.rateLimit allows`, {
+      retryAfterSeconds: waitMs / 1000,
+    });
+  }
+
+  #identify(req: IncomingMessage, kind: 'request' | 'upgrade'): Principal {
     if (!hasTokens(this.#config)) {
       if (!this.#config.allowAnonymous) assertLocal(req.headers);
       return ANYONE;

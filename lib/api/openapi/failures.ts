@@ -41,6 +41,7 @@ export const FAILURES: Readonly<Record<ErrorCode, Failure>> = {
     meaning: 'the path is missing, no regular file, or closed to the user',
   },
   TOO_MANY_EXECUTIONS: { of: 'named', meaning: 'the runner has `execution.maxPerRunner` executions' },
+  RATE_LIMITED: { of: 'guarded', meaning: 'the token has sent more requests than `auth.rateLimit` allows' },
   NO_RUNNER_AVAILABLE: {
     of: 'named',
     meaning: 'no runner is idle; the message says why the pool is not full',

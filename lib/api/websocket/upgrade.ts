@@ -88,14 +88,14 @@ export class WebSocketGateway {
   /** The execution that this upgrade is for. Throws what the client is to be told. */
   #admit(req: IncomingMessage, connection: Socket): PreparedExecution {
     const context = contextOf(req);
-    context.principal = this.#authenticator.authenticate(req, 'upgrade');
+    const principal = this.#authenticator.admit(req, 'upgrade');
     const [path = ''] = (req.url ?? '').split('?', 1);
     const [, encodedId] = SOCKET_PATH.exec(path) ?? [];
     if (encodedId === undefined) {
       throw new ServiceError('ROUTE_NOT_FOUND', 'there is no WebSocket at this path');
     }
     context.route = ROUTE;
-    assertAllowed(context.principal, openSocket.access);
+    assertAllowed(principal, openSocket.access);
     if (this.#isStopping) throw new ServiceError('STOPPED', 'the service is stopping');
     assertHandshake(req);
     const { executionID } = openSocket.parseQuery(req);
