@@ -1,8 +1,15 @@
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { DevAgent } from '../../lib/dev-agent/agent.js';
+import type { TaskDriver } from '../../lib/dev-agent/driver.js';
+import type { DriverName } from '../../lib/dev-agent/drivers.js';
 import { loadConfig } from '../../lib/config/load.js';
-import type { ClaimAnswer, EnvironmentStatistics } from '../../lib/protocol/http.js';
+import type {
+  ClaimAnswer,
+  EnvironmentStatistics,
+  ExecuteAnswer,
+  StatisticsAnswer,
+} from '../../lib/protocol/http.js';
 import type { Service } from '../../lib/service.js';
 import { createService } from '../../lib/service.js';
 import { contractOf } from './contract.js';
@@ -24,16 +31,19 @@ const contract = contractOf();
 /** A client of a service, in this process or another. */
 export class ServiceClient {
   readonly base: string;
+  /** Headers of every request, upgrades included. */
+  readonly credentials: Record<string, string>;
 
-  constructor(url: string) {
+  constructor(url: string, token?: string) {
     this.base = `${url}/api/v1`;
+    this.credentials = token === undefined ? {} : { 'poseidon-token': token };
   }
 
   /** Sends one request. Rejects where the answer is not in the OpenAPI document. */
   async send(method: string, path: string, body?: unknown): Promise<Response> {
     const response = await fetch(this.base + path, {
       method,
-      headers: { connection: 'close', 'content-type': 'application/json' },
+      headers: { connection: 'close', 'content-type': 'application/json', ...this.credentials },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     const { status, headers, url } = response;
@@ -41,32 +51,32 @@ export class ServiceClient {
     return response;
   }
 
-  /** Registers environment 0 and waits for its pool. */
-  async openPool(size: number): Promise<void> {
-    const { status } = await this.send('PUT', '/execution-environments/0', {
+  /** Registers an environment and waits for its pool. */
+  async openPool(size: number, environment = 0): Promise<void> {
+    const { status } = await this.send('PUT', `/execution-environments/${environment}`, {
       ...SHELL,
       prewarmingPoolSize: size,
     });
     if (status !== 201 && status !== 204) throw new Error(`the environment was answered with ${status}`);
-    await this.untilIdle(size);
+    await this.untilIdle(size, environment);
   }
 
-  async statistics(): Promise<EnvironmentStatistics | undefined> {
+  async statistics(environment = 0): Promise<EnvironmentStatistics | undefined> {
     const response = await this.send('GET', '/statistics/execution-environments');
     if (!response.ok) return undefined;
-    return ((await response.json()) as Record<string, EnvironmentStatistics>)['0'];
+    return ((await response.json()) as StatisticsAnswer)[environment];
   }
 
-  async untilIdle(count: number): Promise<void> {
+  async untilIdle(count: number, environment = 0): Promise<void> {
     await eventually(
       `${count} idle runners`,
-      async () => (await this.statistics())?.idleRunners === count,
+      async () => (await this.statistics(environment))?.idleRunners === count,
       30_000,
     );
   }
 
-  async claim(): Promise<string> {
-    const response = await this.send('POST', '/runners', { executionEnvironmentId: 0, inactivityTimeout: 0 });
+  async claim(environment = 0): Promise<string> {
+    const response = await this.send('POST', '/runners', { executionEnvironmentId: environment });
     if (!response.ok) throw new Error(`the claim was answered with ${response.status}`);
     return ((await response.json()) as ClaimAnswer).runnerId;
   }
@@ -76,7 +86,8 @@ export class ServiceClient {
     const response = await this.send('POST', `/runners/${runnerId}/execute`, { command, timeLimit: 60 });
     if (!response.ok)
       throw new Error(`execute was answered with ${response.status}: ${await response.text()}`);
-    return SocketClient.open(((await response.json()) as { websocketUrl: string }).websocketUrl);
+    const { websocketUrl } = (await response.json()) as ExecuteAnswer;
+    return SocketClient.open(websocketUrl, { headers: this.credentials });
   }
 
   /** Runs a command to its end and resolves with its last message. */
@@ -92,26 +103,27 @@ export class TestService implements AsyncDisposable {
   readonly agent: DevAgent;
   readonly service: Service;
   readonly log: RecordingLogger;
+  readonly client: ServiceClient;
 
-  private constructor(agent: DevAgent, service: Service, log: RecordingLogger) {
+  private constructor(agent: DevAgent, service: Service, log: RecordingLogger, token: string | undefined) {
     this.agent = agent;
     this.service = service;
     this.log = log;
+    this.client = new ServiceClient(service.url, token);
   }
 
-  static async open(settings: Readonly<Record<string, string>> = {}): Promise<TestService> {
-    const agent = new DevAgent({ driver: 'process' });
+  static async open(
+    settings: Readonly<Record<string, string>> = {},
+    driver: DriverName | TaskDriver = 'process',
+  ): Promise<TestService> {
+    const agent = new DevAgent({ driver });
     await agent.start();
     const log = new RecordingLogger();
     const service = createService(configFor(agent.address, settings), { log });
     await service.start();
-    const opened = new TestService(agent, service, log);
+    const opened = new TestService(agent, service, log, settings['SERAI_AUTH_TOKEN']);
     await eventually('the service to have read Nomad', () => service.ready);
     return opened;
-  }
-
-  get client(): ServiceClient {
-    return new ServiceClient(this.service.url);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
