@@ -45,8 +45,10 @@ async function endExec({ clock }: SessionDeps, exec: ExecSession): Promise<void>
   exec.destroy();
 }
 
-/** The byte that ends input on a terminal. */
+/** What the keys Ctrl-D and Ctrl-C send. */
 const END_OF_INPUT = Buffer.from([4]);
+const INTERRUPT = Buffer.from([3]);
+const INTERRUPT_MS = 100;
 
 interface Current {
   readonly request: CommandRequest;
@@ -140,8 +142,20 @@ class TerminalSession implements CommandSession {
 
   async #close(): Promise<void> {
     this.#terminal.resume();
-    await endExec(this.#deps, this.#control);
+    await Promise.all([endExec(this.#deps, this.#control), this.#endTerminal()]);
     this.#terminal.destroy();
+  }
+
+  /**
+   * The loop ends with its control side, unless it still waits for the folder: then it is known to nobody and has to be
+   * interrupted, once its terminal is there. A loop that has begun is deaf to that.
+   */
+  async #endTerminal(): Promise<void> {
+    const { clock } = this.#deps;
+    for (let waitedMs = 0; waitedMs < CLOSE_MS; waitedMs += INTERRUPT_MS) {
+      if (!this.#root) void this.#terminal.write(INTERRUPT);
+      if (await settlesWithin(clock, INTERRUPT_MS, this.#terminal.end)) return;
+    }
   }
 
   #output(name: 'stdout' | 'stderr', chunk: Buffer): void {

@@ -9,7 +9,7 @@ import { script } from './script.js';
  * - *target* or *other*: it descends from the shell that runs that execution's command, is in that shell's session and
  *   terminal, descends from one that is, or has the execution's id in its environment;
  * - *ours*: it is in the session of process 1, which nobody can join, or its environment names the allocation, which no
- *   command's does, and it runs as we do;
+ *   command's does, and it runs as we do, or it descends from such a one;
  * - *nobody's*: all the rest (`setsid env -i …`). Where `sweep` is set it is treated as the target; otherwise counted.
  *
  * Process 1 and we are never touched, nor are the shells named as roots. Nobody's processes are only known where our own
@@ -99,7 +99,7 @@ serai_scan() {
       nobody) serai_nobody=$((serai_nobody + 1)) ;;
     esac
   done
-  serai_descend
+  serai_descend 'target other'
   serai_rest=$serai_open serai_open=
   for serai_p in $serai_rest; do
     serai_by_environment "$serai_p"
@@ -108,8 +108,9 @@ serai_scan() {
       named | nobody) eval "serai_says_$serai_p=$serai_o"; serai_open="$serai_open $serai_p" ;;
     esac
   done
-  serai_descend
-  for serai_p in $serai_open; do
+  serai_descend 'target other'
+  serai_rest=$serai_open serai_open=
+  for serai_p in $serai_rest; do
     eval "serai_o=\\$serai_says_$serai_p serai_x=\\$serai_session_$serai_p"
     [ "$serai_x" != "$serai_session" ] || serai_o=ours
     if [ "$serai_o" = named ]; then
@@ -118,7 +119,14 @@ serai_scan() {
     fi
     if [ -z "$serai_private" ] || [ "$serai_o" = ours ]; then
       serai_claim "$serai_p" ours
-    elif [ -n "$serai_sweep" ]; then
+    else
+      serai_open="$serai_open $serai_p"
+    fi
+  done
+  # A step of ours that is just being executed has no environment for a moment.
+  serai_descend ours
+  for serai_p in $serai_open; do
+    if [ -n "$serai_sweep" ]; then
       serai_claim "$serai_p" target
     else
       serai_claim "$serai_p" nobody
@@ -127,7 +135,7 @@ serai_scan() {
   done
 }
 
-# Gives the processes in serai_open to the owner of their parent, as long as that finds any.
+# Gives the processes in serai_open to the owner of their parent where that is one of $1, as long as it finds any.
 serai_descend() {
   serai_found=1
   while [ "$serai_found" = 1 ]; do
@@ -135,8 +143,8 @@ serai_descend() {
     for serai_p in $serai_rest; do
       eval "serai_x=\\$serai_parent_$serai_p"
       eval "serai_o=\\$serai_own_$serai_x"
-      case $serai_o in
-        target | other)
+      case " $1 " in
+        *" \${serai_o:-none} "*)
           serai_claim "$serai_p" "$serai_o"
           serai_found=1 ;;
         *) serai_open="$serai_open $serai_p" ;;

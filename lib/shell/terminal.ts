@@ -37,20 +37,25 @@ cat <&5 3<&- 5<&- 6<&- &
 serai_b=$!
 # Not cat: BusyBox's sends from a socket in the kernel, which locks the fifo for as long as no input comes.
 dd bs=65536 >&6 3<&- 5<&- 6<&-
-serai_p=
-read -r serai_p <"$serai_d/p"
-if [ -n "$serai_p" ]; then
-  read -r serai_x <"/proc/$serai_p/cmdline"
-  case $serai_x in *"$serai_d"*) kill -9 "$serai_p" ;; esac
-fi
 exec 7<"$serai_d/e"
 cat <&7 >/dev/null 3<&- 5<&- 6<&- 7<&- &
 kill -9 "$serai_a" "$serai_b"
-rm -rf "$serai_d"
+# More than once where the loop is just entering the folder.
+serai_i=0
+while [ -e "$serai_d" ] && [ "$serai_i" -lt 100 ]; do
+  serai_i=$((serai_i + 1))
+  serai_p=
+  read -r serai_p <"$serai_d/p"
+  if [ -n "$serai_p" ]; then
+    read -r serai_x <"/proc/$serai_p/cmdline"
+    case $serai_x in *"$serai_d"*) kill -9 "$serai_p" ;; esac
+  fi
+  rm -rf "$serai_d"
+done
 `);
 
 /**
- * Waits about 15 s at most: the control side may never come. On one line, because the control side knows the loop
+ * Waits about 15 s at most, or until it is interrupted: the control side may never come. On one line, because the control side knows the loop
  * again by the first line of its arguments.
  */
 const WAIT_FOR_FOLDER =

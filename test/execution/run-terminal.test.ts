@@ -147,6 +147,7 @@ describe('Run with a terminal', () => {
     await settle();
     expect([control.inputClosed, control.destroyed]).to.deep.equal([true, false]);
     expect(stage.executions.active).to.equal(1);
+    await terminal.exit(137);
     await control.exit(0);
     expect([control.destroyed, terminal.destroyed]).to.deep.equal([true, true]);
     expect(stage.executions.active).to.equal(0);
