@@ -69,7 +69,8 @@ function assertBaseJob(source: string, job: unknown): asserts job is WireJob {
   if (groups.length !== 2 || !main || !config) {
     throw invalid(source, `TaskGroups must be "${DEFAULT_GROUP}" and "${CONFIG_GROUP}"`);
   }
-  if (main.Count !== 1) throw invalid(source, `Count of "${DEFAULT_GROUP}" must be 1`);
+  // HCL that leaves the count out means 1.
+  if ((main.Count ?? 1) !== 1) throw invalid(source, `Count of "${DEFAULT_GROUP}" must be 1`);
   if (config.Count !== 0) throw invalid(source, `Count of "${CONFIG_GROUP}" must be 0`);
   assertTasks(source, DEFAULT_GROUP, main.Tasks, DEFAULT_TASK);
   assertTasks(source, CONFIG_GROUP, config.Tasks, undefined);

@@ -57,7 +57,7 @@ export function createTemplateJob(environment: Environment, base: BaseJob, netwo
   job.TaskGroups = (job.TaskGroups ?? []).map((group) =>
     group.Name === CONFIG_GROUP
       ? { ...group, Count: 0, Meta: { ...group.Meta, ...configMeta(environment) } }
-      : { ...group, ...runnerGroup(group, environment, networkMode) },
+      : { ...group, Count: 1, ...runnerGroup(group, environment, networkMode) },
   );
   return job;
 }

@@ -52,7 +52,9 @@ describe('loadBaseJob', () => {
     const parser = {
       parse: (hcl: string): Promise<WireJob> => {
         asked.push(hcl);
-        return Promise.resolve(structuredClone(theBaseJob().document));
+        const parsed = structuredClone(theBaseJob().document);
+        Object.assign(parsed.TaskGroups?.[0] ?? {}, { Count: null }); // left out in the text
+        return Promise.resolve(parsed);
       },
     };
     const job = await loadBaseJob(fileWith('job "template" {}'), parser);
