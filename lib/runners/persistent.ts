@@ -47,12 +47,12 @@ export class Persistent {
 
   /** The outcome of the attempt under way, or of one made now; rejects with what failed. */
   async attempt(signal: AbortSignal): Promise<void> {
-    if (this.#done) return;
     await orAbort(this.#try(signal), signal);
     this.#nudge.abort();
   }
 
   #try(signal: AbortSignal): Promise<void> {
+    if (this.#done) return Promise.resolve();
     this.#attempt ??= this.#options
       .work(signal)
       .then(() => {
@@ -61,6 +61,6 @@ export class Persistent {
       .finally(() => {
         this.#attempt = undefined;
       });
-    return this.#done ? Promise.resolve() : this.#attempt;
+    return this.#attempt;
   }
 }

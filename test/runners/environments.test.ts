@@ -218,6 +218,20 @@ describe('deleting an environment', () => {
     expect((await failureOf(manager.deleteEnvironment(SEVEN))).code).to.equal('ENVIRONMENT_NOT_FOUND');
   });
 
+  it('is finished before the environment is made anew', async () => {
+    fixture = await startRunners();
+    const { nomad, manager, statistics } = fixture;
+    nomad.before = ({ op }) => {
+      if (op === 'purge') throw new ServiceError('NOMAD_UNREACHABLE', 'down');
+    };
+    await failureOf(manager.deleteEnvironment(SEVEN));
+    expect((await failureOf(manager.putEnvironment(anEnvironment()))).code).to.equal('NOMAD_UNREACHABLE');
+    nomad.before = () => undefined;
+    expect(await manager.putEnvironment(anEnvironment())).to.equal('created');
+    await settle();
+    expect(statistics()).to.include({ idleRunners: 2, state: 'ready' });
+  });
+
   it('waits for a claim that is on its way, and gives nobody that runner', async () => {
     fixture = await startRunners();
     const { nomad, manager, claim } = fixture;

@@ -318,6 +318,19 @@ describe('what Nomad says of an idle runner', () => {
     expect(warnings).to.deep.equal([]);
   });
 
+  it('takes one that somebody else claimed out of the pool at once', async () => {
+    fixture = await startRunners({ environments: one });
+    const { nomad, claim, statistics } = fixture;
+    nomad.autoStart = false;
+    const [id = ''] = nomad.runnerJobs(7);
+    const job = structuredClone(nomad.jobDocuments.get(id)!);
+    Object.assign(job.TaskGroups?.[1]?.Meta ?? {}, { used: 'true', timeout: '9' });
+    nomad.putJob(job);
+    await settle();
+    expect(statistics()).to.include({ idleRunners: 0, usedRunners: 1, pendingRunners: 1 });
+    expect((await failureOf(claim())).code).to.equal('NO_RUNNER_AVAILABLE');
+  });
+
   it('looks at the job of a runner that it never heard of, and takes it in if it is there', async () => {
     fixture = await startRunners({ environments: [anEnvironment({ prewarmingPoolSize: 0 })] });
     const { nomad, claim, statistics } = fixture;

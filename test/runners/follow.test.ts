@@ -18,15 +18,13 @@ describe('following Nomad', () => {
 
   it('subscribes before it lists, and loses nothing that happens in between [A1-8]', async () => {
     const nomad = new FakeNomad();
-    const first = await startRunners({ nomad, environments: [anEnvironment({ prewarmingPoolSize: 3 })] });
-    await first.manager.stop();
-    const [missing = '', purged = ''] = nomad.runnerJobs(7);
-    nomad.purgeJob(missing);
+    await (await startRunners({ nomad })).manager.stop();
+    const [purged = '', kept = ''] = nomad.runnerJobs(7);
     const listed = gate();
     let isHeld = true;
     nomad.after = ({ op, filter }) => (op === 'jobs.list' && !filter && isHeld ? listed.promise : undefined);
     fixture = await startRunners({ nomad, environments: [] });
-    const { manager, statistics } = fixture;
+    const { manager, statistics, claim } = fixture;
     const sequence = nomad.calls.map(({ op }) => op);
     expect(sequence.lastIndexOf('subscribe')).to.be.lessThan(sequence.lastIndexOf('jobs.list'));
     // After the list was taken and before it arrives, a runner starts and another is purged.
@@ -39,8 +37,29 @@ describe('following Nomad', () => {
     listed.open();
     await settle();
     expect(manager.ready).to.equal(true);
-    expect(statistics()).to.include({ idleRunners: 3, pendingRunners: 0 });
-    expect(nomad.runnerJobs(7)).to.include(started);
+    expect(statistics()).to.include({ idleRunners: 2, pendingRunners: 0 });
+    expect([(await claim()).id, (await claim()).id]).to.have.members([kept, started]);
+  });
+
+  it('does not believe a listing about what happened since it was asked for', async () => {
+    fixture = await startRunners();
+    const { nomad, clock, manager, claim, statistics } = fixture;
+    const listed = gate();
+    nomad.after = async ({ op, id }) => {
+      if (op === 'jobs.get' && id.startsWith('template-')) await listed.promise;
+    };
+    await clock.advance(300_000); // everything is read, and nothing has arrived
+    const runner = await claim();
+    await manager.putEnvironment(anEnvironment({ prewarmingPoolSize: 3, image: 'new:1' }));
+    await settle();
+    const jobs = nomad.runnerJobs(7);
+    nomad.after = () => undefined;
+    listed.open();
+    await settle();
+    expect(manager.environments()[0]?.image).to.equal('new:1');
+    expect(manager.get(runner.id)).to.equal(runner);
+    expect(nomad.runnerJobs(7)).to.deep.equal(jobs);
+    expect(statistics()).to.include({ idleRunners: 3, usedRunners: 1 });
   });
 
   it('finds what started while the stream was down, after each reconnect [A1-7]', async () => {
