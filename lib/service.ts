@@ -95,7 +95,7 @@ export class Service implements Lifecycle {
     };
     this.#executions = new Executions({
       ...inRunners,
-      onUnfit: (environment, reason) => this.#runners.reportUnfit(environment, reason),
+      onFitness: (environment, reason) => this.#runners.reportFitness(environment, reason),
     });
     this.#files = new FileTransfers(inRunners);
     this.#api = new ApiServer({

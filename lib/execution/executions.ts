@@ -34,8 +34,11 @@ export interface ExecutionsDeps {
   readonly randomness: Randomness;
   readonly log: Logger;
   readonly books: RunnerBooks;
-  /** Called when the image of an environment turns out to be unable to run unprivileged commands. */
-  readonly onUnfit?: (environment: Environment, reason: string) => void;
+  /**
+   * Called when a runner that nobody has changed yet shows that the image of its environment cannot run commands as it has
+   * to, and, without a reason, when one shows that it can.
+   */
+  readonly onFitness?: (environment: Environment, reason: string | undefined) => void;
 }
 
 /** An execution that runs now, for operators. */
@@ -202,7 +205,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
     waiting.expiry.cancel();
     ledger.waiting.delete(id);
     const { request } = waiting;
-    const { nomad, clock, log, config, randomness, onUnfit } = this.#deps;
+    const { nomad, clock, log, config, randomness, onFitness } = this.#deps;
     const folder = `/tmp/.serai-${randomness.uuid()}`;
     const open = request.interactive ? openTerminalSession : openPipeSession;
     const run = new Run(
@@ -221,7 +224,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
         outputLimitBytes: request.outputLimitBytes ?? config.execution.outputLimit,
         openSession: (signal) => open({ nomad, clock }, { runner, folder, signal }),
         stopSignal: this.#stop.signal,
-        reportUnfit: (reason) => onUnfit?.(runner.environment, reason),
+        reportFitness: (reason) => onFitness?.(runner.environment, reason),
       },
       ledger.book,
       request,

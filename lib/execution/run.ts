@@ -34,8 +34,8 @@ export interface RunDeps extends SessionDeps {
   readonly outputLimitBytes: number;
   /** Aborts when the service stops: what is being opened is given up. */
   readonly stopSignal: AbortSignal;
-  /** The image of the runner cannot run unprivileged commands. */
-  readonly reportUnfit: (reason: string) => void;
+  /** The runner, which nobody has changed yet, shows that its image cannot run commands, or, without a reason, that it can. */
+  readonly reportFitness: (reason: string | undefined) => void;
 }
 
 type RunState =
@@ -191,6 +191,7 @@ export class Run implements RunningExecution {
         output: (stream, bytes) => this.#deliver(session, stream, bytes),
         user: (user) => {
           this.#book.user = user;
+          this.#deps.reportFitness(undefined);
         },
       });
       this.#finish(await this.#judge(end));
@@ -221,7 +222,8 @@ export class Run implements RunningExecution {
   async #judge(end: CommandEnd): Promise<Exit> {
     if (end.kind === 'refused') {
       const message = refusalSentence(end.refusal);
-      if (concernsEnvironment(end.refusal)) this.#deps.reportUnfit(message);
+      // A client may have changed the runner, which says nothing of the image.
+      if (concernsEnvironment(end.refusal) && this.#book.untouched) this.#deps.reportFitness(message);
       return { kind: 'failed', message };
     }
     if (end.kind === 'exited' && end.exitCode !== 137 && end.exitCode !== 128) {

@@ -31,6 +31,7 @@ export class RunnerBook {
   readonly #deps: KillDeps;
   readonly #log: Logger;
   readonly #runs = new Set<BookedRun>();
+  #entries = 0;
   readonly #ended: ExecutionId[] = [];
   #dirty = false;
   #sweeping: Promise<void> = Promise.resolve();
@@ -46,6 +47,11 @@ export class RunnerBook {
     return this.#dirty;
   }
 
+  /** True while nothing but one run has had a session here, so that the runner is as its image made it. */
+  get untouched(): boolean {
+    return this.#entries <= 1;
+  }
+
   /** Resolves once the run may open a session; from then on it counts. */
   async enter(run: BookedRun): Promise<void> {
     for (let seen; seen !== this.#sweeping;) {
@@ -53,6 +59,7 @@ export class RunnerBook {
       await seen;
     }
     this.#runs.add(run);
+    this.#entries += 1;
   }
 
   /** The run ended by itself: what it left behind may live. */

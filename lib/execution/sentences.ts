@@ -14,6 +14,8 @@ export const RUNNER_LOST = 'the runner was lost while the command ran';
 export const RUN_TWICE = 'the execution was run before';
 
 const REFUSED: Readonly<Record<Refusal, string>> = {
+  tools:
+    'the runner lacks a tool that running commands takes: one of cat, dd, env, head, id, mkdir, mkfifo, printf',
   folder: 'the runner has no room for the command: its /tmp is full, read-only or missing',
   user: 'the image has no user for unprivileged commands',
   'root-user': 'the user for unprivileged commands is root',
@@ -26,9 +28,9 @@ export function refusalSentence(refusal: Refusal): string {
   return REFUSED[refusal];
 }
 
-/** True where every command of the environment will be refused for the same reason. */
+/** True where every command in a runner as its image made it will be refused for the same reason. */
 export function concernsEnvironment(refusal: Refusal): boolean {
-  return refusal === 'user' || refusal === 'root-user' || refusal === 'no-drop';
+  return refusal === 'tools' || refusal === 'user' || refusal === 'root-user' || refusal === 'no-drop';
 }
 
 const GONE: Readonly<Record<GoneReason, string>> = {

@@ -205,10 +205,15 @@ export class RunnerManager implements Runners, Lifecycle {
     await this.#catalog.delete(id);
   }
 
-  /** Commands cannot be run as they have to in runners of this environment: its statistics say so from now on. */
-  reportUnfit(environment: Environment, reason: string): void {
-    if (!this.#unfit.report(environment, reason)) return;
-    this.#deps.log.warn('an environment cannot run commands', { environmentId: environment.id, reason });
+  /**
+   * Commands cannot be run as they have to in runners of this environment, or, without a reason, they can after all: its
+   * statistics say so from now on.
+   */
+  reportFitness(environment: Environment, reason: string | undefined): void {
+    if (reason === undefined) this.#unfit.clear(environment);
+    else if (this.#unfit.report(environment, reason)) {
+      this.#deps.log.warn('an environment cannot run commands', { environmentId: environment.id, reason });
+    }
   }
 
   onGone(listener: (id: RunnerId) => void): () => void {

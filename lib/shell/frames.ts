@@ -20,7 +20,7 @@ export const START_FORMAT = "'\\035%s0'";
 export const END_FORMAT = "'\\035%s1'";
 
 /** Why a runner did not begin a command. */
-export const REFUSALS = ['folder', 'user', 'root-user', 'no-drop', 'directory'] as const;
+export const REFUSALS = ['tools', 'folder', 'user', 'root-user', 'no-drop', 'directory'] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
 /** A process of ours in a runner: its id, and session and controlling terminal as /proc has them (0: none). */

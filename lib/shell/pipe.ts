@@ -1,6 +1,6 @@
 import { assignment } from './quote.js';
 import { END_FORMAT, START_FORMAT } from './frames.js';
-import { RUN_COMMAND } from './run-command.js';
+import { CHECK_TOOLS, RUN_COMMAND } from './run-command.js';
 import { script } from './script.js';
 
 /**
@@ -14,6 +14,7 @@ import { script } from './script.js';
  * taken. What the shell itself would say ("Killed") goes nowhere.
  */
 const PIPE = script(`
+${CHECK_TOOLS}
 exec 5>&2 2>/dev/null
 serai_tell() { printf '%s\\n' "$1"; }
 serai_insist() {

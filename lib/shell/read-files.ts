@@ -34,6 +34,7 @@ if [ -d "$serai_p" ] && { [ ! -L "$serai_p" ] || [ "$serai_p" != "\${serai_p%/}"
   [ -r "$serai_p" ] && [ -x "$serai_p" ] || exit ${UNREADABLE}
   serai_min=1
 fi
+command -v find >/dev/null || exit 1
 set -- "$serai_p" -mindepth "$serai_min"
 [ -z "$serai_depth" ] || set -- "$@" -maxdepth "$serai_depth"
 if find / -prune -printf '' >/dev/null; then
@@ -64,6 +65,7 @@ case $serai_p in
   *) serai_p=./$serai_p ;;
 esac
 [ -f "$serai_p" ] && { exec 3<"$serai_p"; } 2>/dev/null || exit ${UNREADABLE}
+command -v cat >/dev/null 2>&1 || exit 1
 stat -L -c %s /proc/self/fd/3 2>/dev/null || echo -
 exec cat <&3
 `);

@@ -15,6 +15,16 @@ import { script } from './script.js';
  * In: what formatRequest sends. `serai_tell` prints a control line; `serai_d` is a folder for a command that is too long
  * for an argument, made by the caller.
  */
+/**
+ * Prints a refusal and ends where the runner lacks a tool that no script goes without. It stands first, so that what is
+ * missing later cannot look like something else.
+ */
+export const CHECK_TOOLS = script(`
+for serai_x in cat dd env head id mkdir mkfifo printf; do
+  command -v "$serai_x" >/dev/null 2>&1 || { echo 'E - tools'; exit 0; }
+done
+`);
+
 export const RUN_COMMAND = script(`
 set -f
 serai_path=$PATH

@@ -1,6 +1,6 @@
 import { END_FORMAT, START_FORMAT } from './frames.js';
 import { assignment } from './quote.js';
-import { RUN_COMMAND } from './run-command.js';
+import { CHECK_TOOLS, RUN_COMMAND } from './run-command.js';
 import { script } from './script.js';
 
 /**
@@ -25,6 +25,7 @@ import { script } from './script.js';
  * what it shares with the loop in non-blocking mode, and a marker could be refused then.
  */
 const CONTROL = script(`
+${CHECK_TOOLS}
 umask 077
 serai_fail() { rm -rf "$serai_d"; printf 'E - folder\\n'; exit 0; }
 mkdir -m 711 "$serai_d" 2>/dev/null || { serai_d=; serai_fail; }

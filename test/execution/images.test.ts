@@ -30,7 +30,10 @@ function without(...tools: string[]): string {
   let executions: Executions;
 
   async function start(nomad: LocalExecs, unfit: string[] = []): Promise<Executions> {
-    executions = await startExecutions({ nomad, onUnfit: (_environment, reason) => unfit.push(reason) });
+    executions = await startExecutions({
+      nomad,
+      onFitness: (_environment, reason) => void (reason && unfit.push(reason)),
+    });
     return executions;
   }
 

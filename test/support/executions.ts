@@ -38,7 +38,7 @@ export interface ExecutionsOptions extends Pick<ExecutionsDeps, 'nomad'> {
   readonly clock?: Clock;
   readonly execution?: Partial<ExecutionConfig>;
   readonly user?: string;
-  readonly onUnfit?: NonNullable<ExecutionsDeps['onUnfit']>;
+  readonly onFitness?: NonNullable<ExecutionsDeps['onFitness']>;
 }
 
 export async function startExecutions(options: ExecutionsOptions): Promise<Executions> {
@@ -51,7 +51,7 @@ export async function startExecutions(options: ExecutionsOptions): Promise<Execu
       execution: { ...EXECUTION_CONFIG, ...options.execution },
       runner: { user: options.user ?? 'user' },
     },
-    ...(options.onUnfit && { onUnfit: options.onUnfit }),
+    ...(options.onFitness && { onFitness: options.onFitness }),
   });
   await executions.start();
   return executions;

@@ -1,7 +1,7 @@
 import { deadline, reasonOf } from '../../base/abort.js';
 import type { Timer } from '../../base/clock.js';
 import type { Clock } from '../../base/clock.js';
-import { ServiceError } from '../../base/errors.js';
+import { hasCode, ServiceError } from '../../base/errors.js';
 import type { ExecutionId, Randomness } from '../../base/ids.js';
 import { newExecutionId } from '../../base/ids.js';
 import type { Logger } from '../../base/log.js';
@@ -106,6 +106,7 @@ export class Tool implements AsyncDisposable {
     } catch (error) {
       endActivity();
       if (signal.aborted) throw reasonOf(signal);
+      if (hasCode(error, 'NOMAD_UNREACHABLE', 'NOMAD_OVERLOADED')) throw error;
       throw new ServiceError('EXECUTION_FAILED', openFailureSentence(error), { cause: error });
     } finally {
       await book.leave(booked);

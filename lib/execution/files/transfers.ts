@@ -70,6 +70,7 @@ export class FileTransfers implements FilesApi, Lifecycle {
       const output = tool.output[Symbol.asyncIterator]();
       const first = await output.next();
       if (first.done && (await tool.exitCode) === UNREADABLE) throw unreadable(request.path);
+      if (first.done) await assertListed(tool);
       return {
         batches: entries(tool, first, output, new ListingParser(request.path)),
         [Symbol.asyncDispose]: () => Promise.resolve(this.#release(tool)),
@@ -194,7 +195,14 @@ async function* entries(
 ): AsyncIterable<readonly FileEntry[]> {
   for (let next = first; !next.done; next = await output.next()) yield parser.push(next.value);
   parser.end();
-  await tool.exitCode;
+  await assertListed(tool);
+}
+
+/** A listing that could not be made is no empty one. */
+async function assertListed(tool: Tool): Promise<void> {
+  const exitCode = await tool.exitCode;
+  if (exitCode !== 0)
+    throw new ServiceError('EXECUTION_FAILED', `the files could not be listed (exit code ${exitCode})`);
 }
 
 /** The archive of a plan, into the standard input of the copy script. */

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { hasCode } from '../../../lib/base/errors.js';
+import { hasCode, ServiceError } from '../../../lib/base/errors.js';
 import { systemRandomness } from '../../../lib/base/ids.js';
 import { silentLogger } from '../../../lib/base/log.js';
 import { FileTransfers } from '../../../lib/execution/files/transfers.js';
@@ -115,6 +115,22 @@ describe('file transfers', () => {
       await clock.advance(1000);
       expect(hasCode(outcome.error, 'EXECUTION_FAILED')).to.equal(true);
     }
+  });
+
+  it('never takes a listing for empty that could not be made', async () => {
+    const outcome = outcomeOf(
+      files.list(runner, { path: './', recursive: true, privileged: false, requestSignal: NEVER }),
+    );
+    await ended(await begun(), 1);
+    await settle();
+    expect(hasCode(outcome.error, 'EXECUTION_FAILED')).to.equal(true);
+  });
+
+  it('says that Nomad cannot be reached where that is so', async () => {
+    nomad.failure = new ServiceError('NOMAD_UNREACHABLE', 'Nomad cannot be reached');
+    const outcome = outcomeOf(read());
+    await settle();
+    expect(hasCode(outcome.error, 'NOMAD_UNREACHABLE')).to.equal(true);
   });
 
   it('says RUNNER_GONE where Nomad says that the runner died under an exec', async () => {

@@ -27,8 +27,9 @@ export async function openStage(execution: Partial<ExecutionConfig> = {}): Promi
   const clock = new FakeClock();
   const nomad = new PlayedExecs();
   const unfit: string[] = [];
-  const onUnfit = (_environment: Environment, reason: string): void => void unfit.push(reason);
-  const executions = await startExecutions({ nomad, clock, execution, onUnfit });
+  const onFitness = (_environment: Environment, reason: string | undefined): void =>
+    void (reason !== undefined && unfit.push(reason));
+  const executions = await startExecutions({ nomad, clock, execution, onFitness });
   const stage: Stage = {
     clock,
     nomad,
