@@ -34,6 +34,7 @@ export const ERRORS = {
   EXECUTION_TAKEN: { status: 409, retryable: false },
   RUNNER_GONE: { status: 410, retryable: false },
   BODY_TOO_LARGE: { status: 413, retryable: false },
+  COMMAND_TOO_LARGE: { status: 413, retryable: false },
   FILE_UNREADABLE: { status: 424, retryable: false },
   TOO_MANY_EXECUTIONS: { status: 429, retryable: true },
   RATE_LIMITED: { status: 429, retryable: true },

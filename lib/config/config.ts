@@ -111,6 +111,10 @@ export interface ExecutionConfig {
   readonly maxPerRunner: number;
   /** Most bytes that a command may print where its request says nothing; 0 means any number. Default 0. */
   readonly outputLimit: number;
+  /** Longest command. Default 1 MiB. */
+  readonly maxCommandBytes: number;
+  /** Executions of all runners that wait for their sockets. Default 1000. */
+  readonly maxPrepared: number;
   /** How long a prepared execution waits for its socket. Default 60. */
   readonly preparedTimeout: number;
 }

@@ -355,6 +355,23 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
       description:
         'Most bytes of output, both streams together, of a command whose request has no `outputLimit`; 0 means no limit.',
     },
+    maxCommandBytes: {
+      type: 'integer',
+      minimum: 1024,
+      maximum: 2 ** 27,
+      default: 1024 * 1024,
+      reload: 'live',
+      description: 'Largest command; a larger one is answered with 413.',
+    },
+    maxPrepared: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 1_000_000,
+      default: 1000,
+      reload: 'restart',
+      description:
+        'Prepared executions of all runners that wait for their WebSockets; more are answered with 429. Their requests may take 256 MiB together.',
+    },
     preparedTimeout: {
       ...seconds,
       default: 60,

@@ -54,7 +54,7 @@ export interface RunningExecution {
 export interface ExecutionsApi {
   /**
    * Prepares a command and returns the id under which one socket may run it. Expires after
-   * `execution.preparedTimeout` seconds. TOO_MANY_EXECUTIONS, RUNNER_GONE, and INVALID_REQUEST for what no process can
+   * `execution.preparedTimeout` seconds. TOO_MANY_EXECUTIONS, COMMAND_TOO_LARGE, RUNNER_GONE, and INVALID_REQUEST for what no process can
    * be given: a NUL, a name of a variable that is none, or a variable that is too long for the kernel.
    */
   prepare(runner: ClaimedRunner, request: ExecutionRequest): ExecutionId;

@@ -26,6 +26,7 @@ import type { RunnerBook } from './runner-book.js';
 import type { RunnerBooks } from './runner-books.js';
 import { exitOfGoneRunner, RUN_TWICE } from './sentences.js';
 import { openTerminalSession } from './terminal-session.js';
+import { WaitingRoom } from './waiting-room.js';
 
 export interface ExecutionsDeps {
   readonly nomad: Pick<Nomad, 'openExec'>;
@@ -54,6 +55,8 @@ const TAKEN_KEPT = 200;
 
 interface Waiting {
   readonly request: ExecutionRequest;
+  /** Makes room for others. */
+  readonly leave: () => void;
   readonly expiry: Timer;
 }
 
@@ -75,19 +78,22 @@ interface Ledger {
  *   prepare ──▶ waiting ── take ──▶ taken ── run ──▶ Run (run.ts) ──▶ cleared
  *                  └── expires, or its runner goes ──▶ unknown
  *
- * A prepared execution and one whose processes are still to be ended both take one of the runner's places. A runner
+ * A prepared execution and one whose processes are still to be ended both take one of the runner's places; prepared ones
+ * of all runners are bounded together, too. A runner
  * that goes takes its prepared executions along at once, and each of its runs ends by itself.
  */
 export class Executions implements ExecutionsApi, Lifecycle {
   readonly #deps: ExecutionsDeps;
   readonly #ledgers = new Map<RunnerId, Ledger>();
   readonly #runs = new Set<Run>();
+  readonly #room: WaitingRoom;
   readonly #stop = new AbortController();
   #state: LifecycleState = 'new';
   #stopping: Promise<void> | undefined;
 
   constructor(deps: ExecutionsDeps) {
     this.#deps = deps;
+    this.#room = new WaitingRoom(deps.config.execution.maxPrepared);
   }
 
   get state(): LifecycleState {
@@ -118,8 +124,8 @@ export class Executions implements ExecutionsApi, Lifecycle {
   prepare(runner: ClaimedRunner, request: ExecutionRequest): ExecutionId {
     this.#assertRunning();
     throwIfAborted(runner.runnerSignal);
-    assertRunnable(request);
     const { clock, config, randomness } = this.#deps;
+    assertRunnable(request, config.execution.maxCommandBytes);
     const ledger = this.#ledgers.get(runner.id) ?? this.#openLedger(runner);
     const { maxPerRunner, preparedTimeout } = config.execution;
     if (ledger.waiting.size + ledger.runs.size >= maxPerRunner) {
@@ -129,9 +135,10 @@ export class Executions implements ExecutionsApi, Lifecycle {
         { details: { runnerId: runner.id, limit: maxPerRunner }, retryAfterSeconds: 1 },
       );
     }
+    const leave = this.#room.enter(request);
     const id = newExecutionId(randomness);
-    const expiry = clock.setTimer(preparedTimeout * 1000, () => void ledger.waiting.delete(id));
-    ledger.waiting.set(id, { request, expiry });
+    const expiry = clock.setTimer(preparedTimeout * 1000, () => this.#endWaiting(ledger, id));
+    ledger.waiting.set(id, { request, leave, expiry });
     return id;
   }
 
@@ -189,11 +196,17 @@ export class Executions implements ExecutionsApi, Lifecycle {
   /** Forgets a runner; its runs go on to their end without it. */
   #drop(ledger: Ledger): void {
     ledger.forget();
-    for (const { expiry } of ledger.waiting.values()) expiry.cancel();
-    ledger.waiting.clear();
+    for (const id of ledger.waiting.keys()) this.#endWaiting(ledger, id);
     this.#ledgers.delete(ledger.book.runner.id);
     if (!ledger.book.runner.runnerSignal.aborted) return;
     for (const run of ledger.uncleared) run.runnerGone();
+  }
+
+  #endWaiting({ waiting }: Ledger, id: ExecutionId): void {
+    const ended = waiting.get(id);
+    ended?.expiry.cancel();
+    ended?.leave();
+    waiting.delete(id);
   }
 
   #run(ledger: Ledger, id: ExecutionId, sink: ExecutionSink): RunningExecution {
@@ -202,8 +215,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
     if (runner.runnerSignal.aborted) return endedRun(exitOfGoneRunner(runner.runnerSignal));
     if (!waiting || this.#state !== 'running') return endedRun({ kind: 'failed', message: RUN_TWICE });
     // Until here it may expire, so one that is taken and never run holds no place for ever.
-    waiting.expiry.cancel();
-    ledger.waiting.delete(id);
+    this.#endWaiting(ledger, id);
     const { request } = waiting;
     const { nomad, clock, log, config, randomness, onFitness } = this.#deps;
     const folder = `/tmp/.serai-${randomness.uuid()}`;

@@ -10,8 +10,14 @@ function refuse(message: string): never {
   throw new ServiceError('INVALID_REQUEST', message);
 }
 
-/** Throws INVALID_REQUEST for a request that no process can be given. */
-export function assertRunnable(request: ExecutionRequest): void {
+/** Throws INVALID_REQUEST for a request that no process can be given, and COMMAND_TOO_LARGE. */
+export function assertRunnable(request: ExecutionRequest, maxCommandBytes: number): void {
+  if (Buffer.byteLength(request.command) > maxCommandBytes) {
+    throw new ServiceError(
+      'COMMAND_TOO_LARGE',
+      `command is larger than the limit of ${maxCommandBytes} bytes; copy a script into the runner and run that`,
+    );
+  }
   if (request.command.includes('\0')) refuse('command holds a NUL character, which no command can');
   const directory = request.workingDirectory;
   if (directory !== undefined) {

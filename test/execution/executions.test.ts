@@ -82,6 +82,41 @@ describe('Executions', () => {
       executions.prepare(runner, PIPE);
     });
 
+    it('bounds how many of all runners are prepared, whichever way each of them ends [B20]', async () => {
+      await using bounded = await startExecutions({ nomad, clock, execution: { maxPrepared: 4 } });
+      const fill = (): void => {
+        for (let i = 0; i < 4; i += 1) bounded.prepare(new TestRunner(), PIPE);
+        expectCode('TOO_MANY_EXECUTIONS', () => bounded.prepare(new TestRunner(), PIPE));
+      };
+      fill();
+      await clock.advance(60_000);
+      const leaving = new TestRunner();
+      bounded.prepare(leaving, PIPE);
+      leaving.leave('returned');
+      const { run } = begin(bounded, new TestRunner(), PIPE);
+      fill();
+      await clock.advance(60_000);
+      await settle();
+      await exit();
+      await run.exit;
+      fill();
+    });
+
+    it('bounds what all prepared ones hold of the memory [B20]', async () => {
+      await using bounded = await startExecutions({ nomad, clock, execution: { maxCommandBytes: 2 ** 27 } });
+      const large = executionRequest('x'.repeat(100 * 1024 * 1024));
+      bounded.prepare(new TestRunner(), large);
+      bounded.prepare(new TestRunner(), large);
+      expectCode('TOO_MANY_EXECUTIONS', () => bounded.prepare(new TestRunner(), large));
+      bounded.prepare(new TestRunner(), PIPE);
+    });
+
+    it('refuses a command that is larger than the limit, counted in bytes', () => {
+      const fits = '€'.repeat(349_525) + 'x';
+      executions.prepare(runner, executionRequest(fits));
+      expectCode('COMMAND_TOO_LARGE', () => executions.prepare(runner, executionRequest(`${fits}x`)));
+    });
+
     it('counts an execution until its processes are dead', async () => {
       nomad.killResult = undefined;
       const begun = [0, 1, 2, 3].map(() => begin(executions, runner, PIPE));

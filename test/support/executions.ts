@@ -15,6 +15,8 @@ export const EXECUTION_CONFIG: ExecutionConfig = {
   interactiveStderr: true,
   maxPerRunner: 4,
   outputLimit: 0,
+  maxCommandBytes: 1024 * 1024,
+  maxPrepared: 1000,
   preparedTimeout: 60,
 };
 

@@ -36,11 +36,15 @@ export const FAILURES: Readonly<Record<ErrorCode, Failure>> = {
     meaning: 'the runner is not in use: returned, expired, lost, or never there',
   },
   BODY_TOO_LARGE: { of: 'body', meaning: 'the body is larger than `server.maxBodyBytes`' },
+  COMMAND_TOO_LARGE: { of: 'named', meaning: 'the command is larger than `execution.maxCommandBytes`' },
   FILE_UNREADABLE: {
     of: 'named',
     meaning: 'the path is missing, no regular file, or closed to the user',
   },
-  TOO_MANY_EXECUTIONS: { of: 'named', meaning: 'the runner has `execution.maxPerRunner` executions' },
+  TOO_MANY_EXECUTIONS: {
+    of: 'named',
+    meaning: 'the runner has `execution.maxPerRunner`, or all `execution.maxPrepared`',
+  },
   RATE_LIMITED: { of: 'guarded', meaning: 'the token has sent more requests than `auth.rateLimit` allows' },
   NO_RUNNER_AVAILABLE: {
     of: 'named',

@@ -88,7 +88,7 @@ export const prepareExecution = defineBodyOperation({
         'ws://127.0.0.1:7200/api/v1/runners/10-8f8f3c1e-6a55-4c02-9d0c-2f6a5a0c7a11/websocket?executionID=5f0c2b52-19c7-4b0e-8f07-0a1c1f1f9d3e',
     }),
   },
-  failures: ['RUNNER_GONE', 'TOO_MANY_EXECUTIONS', 'NOT_READY'],
+  failures: ['RUNNER_GONE', 'COMMAND_TOO_LARGE', 'TOO_MANY_EXECUTIONS', 'NOT_READY'],
 });
 
 export const openSocket = defineOperation({
