@@ -1,4 +1,5 @@
 import type { ExecutionId } from '../base/ids.js';
+import type { ProgramSignal } from '../base/program-signals.js';
 import type { ClaimedRunner } from '../runners/runner.js';
 
 /**
@@ -47,6 +48,11 @@ export interface RunningExecution {
   /** End of the program's input: with a TTY as if Ctrl-D were typed, else the end of the stream. */
   closeStdin(): void;
   resize(columns: number, rows: number): void;
+  /**
+   * Sends a signal to every process of the command; once it has started, and not after its end. Rejects with
+   * EXECUTION_FAILED, or as `openExec` does, where it may not have reached all of them.
+   */
+  signal(name: ProgramSignal): Promise<void>;
   /** The client left: ends the program and everything that it started. `exit` resolves with `hang-up`. */
   hangUp(): void;
 }

@@ -275,6 +275,7 @@ function endedRun(exit: Exit): RunningExecution {
     write: () => Promise.resolve(),
     closeStdin: () => undefined,
     resize: () => undefined,
+    signal: () => Promise.resolve(),
     hangUp: () => undefined,
   };
 }

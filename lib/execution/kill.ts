@@ -2,9 +2,9 @@ import { deadline, orAbort } from '../base/abort.js';
 import { messageOf } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { ClaimedRunner } from '../runners/runner.js';
-import type { KillRequest, KillResult } from '../shell/kill-tree.js';
+import type { KillRequest } from '../shell/kill-tree.js';
 import { killScript, parseKillResult } from '../shell/kill-tree.js';
-import { feed, scriptReader } from '../shell/script.js';
+import { runScript } from './script-exec.js';
 import type { SessionDeps } from './session.js';
 
 /** Everything of an execution is dead within this time, or its runner is given up. */
@@ -31,13 +31,16 @@ export async function killTree(
   deps: KillDeps,
   runner: ClaimedRunner,
   request: Omit<KillRequest, 'allocationId'>,
+  limitMs = KILL_MS,
 ): Promise<KillOutcome> {
-  using limit = deadline(deps.clock, KILL_MS, 'EXECUTION_FAILED', 'ending the processes took too long');
+  using limit = deadline(deps.clock, limitMs, 'EXECUTION_FAILED', 'ending the processes took too long');
   const signal = AbortSignal.any([limit.signal, runner.runnerSignal]);
+  const text = killScript({ ...request, allocationId: runner.allocationId });
   let cause = 'no attempt was made';
   while (!signal.aborted) {
     try {
-      const result = await orAbort(attempt(deps, runner, request, signal), signal);
+      const script = runScript(deps.nomad, runner, { text, parse: parseKillResult, signal });
+      const result = await orAbort(script, signal);
       return result.left === 0
         ? { kind: 'clean', nobody: result.nobody }
         : { kind: 'survivors', left: result.left };
@@ -48,27 +51,4 @@ export async function killTree(
     }
   }
   return runner.runnerSignal.aborted ? { kind: 'gone' } : { kind: 'failed', cause };
-}
-
-async function attempt(
-  { nomad }: KillDeps,
-  { allocationId, task }: ClaimedRunner,
-  request: Omit<KillRequest, 'allocationId'>,
-  signal: AbortSignal,
-): Promise<KillResult> {
-  const exec = await nomad.openExec({ allocationId, task, command: scriptReader(), tty: false, signal });
-  try {
-    let output = '';
-    exec.onOutput((name, chunk) => {
-      if (name === 'stdout' && output.length < 1000) output += chunk.toString('latin1');
-    });
-    void exec.write(feed(killScript({ ...request, allocationId })));
-    exec.closeStdin();
-    const end = await orAbort(exec.end, signal);
-    const result = parseKillResult(output);
-    if (!result) throw new Error(`the exec ended without a result: ${JSON.stringify(end)}`);
-    return result;
-  } finally {
-    exec.destroy();
-  }
 }

@@ -3,6 +3,7 @@ import { deadline } from '../base/abort.js';
 import type { Timer } from '../base/clock.js';
 import type { ExecutionId } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
+import type { ProgramSignal } from '../base/program-signals.js';
 import type { RunnerProcess } from '../shell/frames.js';
 import type { CommandRequest } from '../shell/request.js';
 import type { Exit, ExecutionRequest, ExecutionSink, RunningExecution } from './api.js';
@@ -19,6 +20,7 @@ import {
   START_TOO_SLOW,
 } from './sentences.js';
 import type { CommandEnd, CommandSession, SessionDeps } from './session.js';
+import { SignalQueue } from './signals.js';
 
 /** From the client's socket to the first sign of the command. */
 const START_MS = 15_000;
@@ -67,6 +69,9 @@ export class Run implements RunningExecution {
   readonly #sink: ExecutionSink;
   readonly #limitMs: number;
   readonly #output: CommandOutput;
+  readonly #signals = new SignalQueue(async (name) => {
+    if (this.state === 'running') await this.#book.signal(this, name);
+  });
   readonly #startedAtMs: number;
   /** Resolves when input can be passed on, or need not be any more. */
   readonly #ready: Promise<void>;
@@ -125,6 +130,11 @@ export class Run implements RunningExecution {
     this.#session?.resize(columns, rows);
   }
 
+  async signal(name: ProgramSignal): Promise<void> {
+    await this.#ready;
+    if (this.#state.name === 'running') await this.#signals.add(name);
+  }
+
   hangUp(): void {
     this.#finish({ kind: 'hang-up' });
   }
@@ -145,6 +155,7 @@ export class Run implements RunningExecution {
       await this.#book.enter(this);
       await this.#runInSession();
     } finally {
+      await this.#signals.idle();
       await this.#book.leave(this);
       endActivity();
     }

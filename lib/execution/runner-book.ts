@@ -1,9 +1,12 @@
 import type { ExecutionId } from '../base/ids.js';
+import type { ProgramSignal } from '../base/program-signals.js';
 import type { Logger } from '../base/log.js';
 import type { ClaimedRunner } from '../runners/runner.js';
 import type { RunnerProcess, RunnerUser } from '../shell/frames.js';
+import { staysAsParent } from '../shell/run-command.js';
 import type { KillDeps } from './kill.js';
 import { killTree } from './kill.js';
+import { sendSignal } from './signals.js';
 
 /** Executions that ended by themselves and may have left a child alive, as far back as they are known. */
 const REMEMBERED = 100;
@@ -72,6 +75,13 @@ export class RunnerBook {
   async end(run: BookedRun): Promise<void> {
     const alone = this.#runs.size === 1 && this.#runs.has(run);
     await this.#kill(run, alone);
+  }
+
+  /** Sends a signal to every process of a run. Rejects where it may not have reached all of them. */
+  signal(run: BookedRun & { readonly privileged: boolean }, name: ProgramSignal): Promise<void> {
+    const { id, root, privileged } = run;
+    const toolStays = !privileged && this.user !== undefined && staysAsParent(this.user.tool);
+    return sendSignal(this.#deps, this.runner, { target: { id, root }, name, toolStays });
   }
 
   /** The run holds no session any more. */

@@ -6,6 +6,8 @@
  * the server sends `PeerMessage`. With `serai.v1` text frames of the client are `ClientMessage`, binary ones raw
  * input, and the server sends `ServerMessage`.
  */
+import type { ProgramSignal } from '../base/program-signals.js';
+
 export type PeerMessage =
   | { readonly type: 'start' }
   | OutputMessage
@@ -45,11 +47,16 @@ export interface ResizeMessage {
   readonly rows: number;
 }
 
+export interface SignalMessage {
+  readonly type: 'signal';
+  readonly data: ProgramSignal;
+}
+
 export interface EofMessage {
   readonly type: 'eof';
 }
 
-export type ClientMessage = StdinMessage | ResizeMessage | EofMessage;
+export type ClientMessage = StdinMessage | ResizeMessage | SignalMessage | EofMessage;
 
 /** Existing clients compare this text; it is said only with Nomad's own evidence. */
 export const OUT_OF_MEMORY_TEXT = 'the allocation was OOM Killed';

@@ -152,3 +152,8 @@ serai_report() {
   serai_tell "R $$ $4 $5"
 }
 `);
+
+/** True for a tool below which the command runs, in a shell of ours, instead of in its place. */
+export function staysAsParent(tool: string): boolean {
+  return tool === 'runuser' || tool === 'su-session' || tool === 'su';
+}

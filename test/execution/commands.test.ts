@@ -6,6 +6,7 @@ import { execute, executionRequest, startExecutions } from '../support/execution
 import { LocalExecs } from '../support/local-exec.js';
 import { SHELLS } from '../support/shells.js';
 import { describeCommands } from './support/command-cases.js';
+import { describeSignals } from './support/signal-cases.js';
 
 /** The protocol against real shells: execs are processes of this machine. */
 describe('commands in a real shell', () => {
@@ -35,6 +36,8 @@ describe('commands in a real shell', () => {
         user: 'nobody 65534 /nonexistent',
         hasPipes: nomad.hasPipes,
       }));
+
+      describeSignals(() => ({ executions, runner }));
 
       it('puts stderr on the terminal where that is configured, still asking nothing of it', async () => {
         const plain = await startExecutions({ nomad, execution: { interactiveStderr: false } });

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs';
 import { expect } from 'chai';
 import { describeCommands } from '../execution/support/command-cases.js';
+import { describeSignals } from '../execution/support/signal-cases.js';
 import type { AgentPlace } from '../support/agent-place.js';
 import { startAgentPlace } from '../support/agent-place.js';
 import type { TestRunner } from '../support/claimed-runner.js';
@@ -51,6 +52,8 @@ for (const driver of DRIVERS) {
       user: USERS[driver],
       hasPipes: false,
     }));
+
+    describeSignals(() => ({ executions: place.executions, runner }));
 
     /** Sessions with a terminal of which a folder or a process is left. */
     async function leftovers(): Promise<string[]> {

@@ -141,6 +141,8 @@ export class FakeExecution implements PreparedExecution, RunningExecution {
   readonly asked: unknown[] = [];
   /** How input is taken; replace it to hold it back. */
   take: () => Promise<void> = () => Promise.resolve();
+  /** What becomes of a signal; replace it to hold it back or fail. */
+  signalled: () => Promise<void> = () => Promise.resolve();
   hungUp = 0;
   #sink: ExecutionSink | undefined;
 
@@ -184,6 +186,11 @@ export class FakeExecution implements PreparedExecution, RunningExecution {
 
   resize(columns: number, rows: number): void {
     this.asked.push([columns, rows]);
+  }
+
+  async signal(name: string): Promise<void> {
+    this.asked.push(name);
+    await this.signalled();
   }
 
   hangUp(): void {

@@ -1,4 +1,11 @@
-import type { ClientMessage, EofMessage, ResizeMessage, StdinMessage } from '../../protocol/websocket.js';
+import { PROGRAM_SIGNALS } from '../../base/program-signals.js';
+import type {
+  ClientMessage,
+  EofMessage,
+  ResizeMessage,
+  SignalMessage,
+  StdinMessage,
+} from '../../protocol/websocket.js';
 import { answer, choice, integer, object, text } from './schema.js';
 
 /** Messages of a client that speaks `serai.v1`. */
@@ -10,7 +17,15 @@ export const stdinMessage = object<StdinMessage>({ type: choice('stdin'), data: 
 
 export const resizeMessage = object<ResizeMessage>({ type: choice('resize'), cols: size, rows: size }, {});
 
+export const signalMessage = object<SignalMessage>(
+  { type: choice('signal'), data: choice(...PROGRAM_SIGNALS) },
+  {},
+);
+
 export const eofMessage = object<EofMessage>({ type: choice('eof') }, {});
 
 /** What all messages have; tells which of them it is. */
-export const anyMessage = answer<Pick<ClientMessage, 'type'>>({ type: choice('stdin', 'resize', 'eof') }, {});
+export const anyMessage = answer<Pick<ClientMessage, 'type'>>(
+  { type: choice('stdin', 'resize', 'signal', 'eof') },
+  {},
+);

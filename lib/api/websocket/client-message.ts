@@ -3,7 +3,7 @@ import type { ClientMessage } from '../../protocol/websocket.js';
 import type { Validator } from '../middleware/validate.js';
 import { createValidator } from '../middleware/validate.js';
 import type { Schema } from '../schemas/schema.js';
-import { anyMessage, eofMessage, resizeMessage, stdinMessage } from '../schemas/socket.js';
+import { anyMessage, eofMessage, resizeMessage, signalMessage, stdinMessage } from '../schemas/socket.js';
 
 function validator<T>(schema: Schema<T>): Validator<T> {
   return createValidator(schema, 'the message');
@@ -15,6 +15,7 @@ const VALIDATORS: { readonly [T in ClientMessage['type']]: Validator<Extract<Cli
   {
     stdin: validator(stdinMessage),
     resize: validator(resizeMessage),
+    signal: validator(signalMessage),
     eof: validator(eofMessage),
   };
 

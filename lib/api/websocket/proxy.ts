@@ -14,6 +14,7 @@ import type { Socket } from 'node:net';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock, Timer } from '../../base/clock.js';
 import type { Logger } from '../../base/log.js';
+import type { ProgramSignal } from '../../base/program-signals.js';
 import type { ExecutionSink, Exit, PreparedExecution, RunningExecution } from '../../execution/api.js';
 import type { ClientRequest, Dialect } from './dialect.js';
 import { dialectOf } from './dialect.js';
@@ -168,8 +169,21 @@ export class ExecutionProxy implements ExecutionSink {
       case 'eof':
         running.closeStdin();
         return running.write(NOTHING);
+      case 'signal':
+        return this.#signal(running, request.data);
       case 'unreadable':
         return this.#refuse(running, request.why);
+    }
+  }
+
+  async #signal(running: RunningExecution, name: ProgramSignal): Promise<void> {
+    try {
+      await running.signal(name);
+    } catch (error) {
+      if (this.#state !== 'running') return; // there is nobody left to be told
+      const { log, execution } = this.#options;
+      log.warn('a signal may not have reached a program', { executionId: execution.id, signal: name, error });
+      await this.#refuse(running, `${name} may not have reached the program; send it again`);
     }
   }
 

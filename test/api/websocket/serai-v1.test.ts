@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { PROGRAM_SIGNALS } from '../../../lib/base/program-signals.js';
 import type { Exit } from '../../../lib/execution/api.js';
 import { OUT_OF_MEMORY_TEXT, OUTPUT_LIMIT_TEXT } from '../../../lib/protocol/websocket.js';
 import type { FakeExecution } from '../../support/api-fakes.js';
@@ -106,6 +107,37 @@ describe('a socket that speaks serai.v1', () => {
     expect(execution.asked).to.deep.equal([[120, 40], [1, 65_535], 'eof']);
   });
 
+  it('passes on every signal that it knows', async () => {
+    for (const name of PROGRAM_SIGNALS) send({ type: 'signal', data: name });
+    await arrived();
+    expect(execution.asked).to.deep.equal(PROGRAM_SIGNALS);
+  });
+
+  it('says of a signal that it may not have reached the program, in words of its own', async () => {
+    execution.signalled = () => Promise.reject(new Error('secret text of Nomad'));
+    send({ type: 'signal', data: 'SIGTERM' });
+    await eventually('the refusal', () => client.types.includes('refused'));
+    expect(client.messages.at(-1)).to.deep.equal({
+      type: 'refused',
+      data: 'SIGTERM may not have reached the program; send it again',
+    });
+    expect(execution.hungUp).to.equal(0);
+    const told = api.log.lines.filter(({ level }) => level === 'warn');
+    expect(told.map(({ message }) => message)).to.deep.equal(['a signal may not have reached a program']);
+  });
+
+  it('says nothing of a signal that came too late', async () => {
+    const failing = gate<never>();
+    execution.signalled = () => failing.promise.then(() => Promise.reject(new Error('too late')));
+    send({ type: 'signal', data: 'SIGTERM' });
+    await arrived();
+    execution.end({ kind: 'exited', exitCode: 0 });
+    await client.closed();
+    failing.open(undefined as never);
+    expect(client.types).to.deep.equal(['start', 'exit']);
+    expect(api.log.lines.filter(({ level }) => level === 'warn')).to.deep.equal([]);
+  });
+
   const refused: readonly (readonly [sent: string, why: string])[] = [
     ['hello', 'the message must be JSON'],
     ['', 'the message must be JSON'],
@@ -114,13 +146,20 @@ describe('a socket that speaks serai.v1', () => {
     ['[]', 'the message must be an object, not this list'],
     ['"eof"', 'the message must be an object, not this text'],
     ['{}', 'type is missing'],
-    ['{"type":"EOF"}', 'type must be one of stdin, resize, eof, not this text'],
-    ['{"type":["eof"]}', 'type must be one of stdin, resize, eof, not this list'],
-    ['{"type":"__proto__"}', 'type must be one of stdin, resize, eof, not this text'],
+    ['{"type":"EOF"}', 'type must be one of stdin, resize, signal, eof, not this text'],
+    ['{"type":["eof"]}', 'type must be one of stdin, resize, signal, eof, not this list'],
+    ['{"type":"__proto__"}', 'type must be one of stdin, resize, signal, eof, not this text'],
     ['{"type":"eof","data":""}', 'unknown field "data"'],
     ['{"type":"stdin"}', 'data is missing'],
     ['{"type":"stdin","data":null}', 'data must be a text, not null'],
     ['{"type":"stdin","data":["a"]}', 'data must be a text, not this list'],
+    ['{"type":"signal"}', 'data is missing'],
+    ['{"type":"signal","data":"INT"}', `data must be one of ${PROGRAM_SIGNALS.join(', ')}, not this text`],
+    ['{"type":"signal","data":2}', `data must be one of ${PROGRAM_SIGNALS.join(', ')}, not 2`],
+    [
+      '{"type":"signal","data":"SIGINT; id"}',
+      `data must be one of ${PROGRAM_SIGNALS.join(', ')}, not this text`,
+    ],
     ['{"type":"resize","cols":80}', 'rows is missing'],
     ['{"type":"resize","cols":0,"rows":24}', 'cols must be an integer from 1 to 65535, not 0'],
     ['{"type":"resize","cols":80,"rows":65536}', 'rows must be an integer from 1 to 65535, not 65536'],

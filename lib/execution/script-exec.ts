@@ -1,0 +1,45 @@
+import { orAbort } from '../base/abort.js';
+import { ServiceError } from '../base/errors.js';
+import type { Nomad } from '../nomad/api.js';
+import type { ClaimedRunner } from '../runners/runner.js';
+import { feed, scriptReader } from '../shell/script.js';
+
+/** What our own scripts print is short. */
+const LONGEST_ANSWER = 1000;
+
+/**
+ * Runs one of our scripts in a runner by an exec of its own and resolves with what `parse` makes of its answer. Rejects
+ * as `openExec` does, with the signal's reason, or with EXECUTION_FAILED where the script did not come to its end.
+ */
+export async function runScript<T>(
+  nomad: Pick<Nomad, 'openExec'>,
+  { allocationId, task }: ClaimedRunner,
+  { text, parse, signal }: ScriptRun<T>,
+): Promise<T> {
+  const exec = await nomad.openExec({ allocationId, task, command: scriptReader(), tty: false, signal });
+  try {
+    let output = '';
+    exec.onOutput((name, chunk) => {
+      if (name === 'stdout' && output.length < LONGEST_ANSWER) output += chunk.toString('latin1');
+    });
+    void exec.write(feed(text));
+    exec.closeStdin();
+    const end = await orAbort(exec.end, signal);
+    const result = parse(output);
+    if (result === undefined) {
+      throw new ServiceError('EXECUTION_FAILED', 'the exec of a script ended without a result', {
+        details: { end },
+      });
+    }
+    return result;
+  } finally {
+    exec.destroy();
+  }
+}
+
+export interface ScriptRun<T> {
+  readonly text: string;
+  /** Undefined for an answer that is not whole. */
+  readonly parse: (output: string) => T | undefined;
+  readonly signal: AbortSignal;
+}
