@@ -185,13 +185,17 @@ export class ApiServer implements Lifecycle {
     const connection = req.socket;
     this.#connections.begin(connection);
     res.once('close', () => this.#finish(connection));
-    if (this.#state === 'running') {
+    if (this.#state === 'running' && URL.canParse(req.url ?? '', 'http://localhost')) {
       app(req, res);
       return;
     }
     openContext(req, res, this.#deps);
     res.shouldKeepAlive = false;
-    void answerError(req, res, new ServiceError('STOPPED', 'the service is stopping'), this.#deps);
+    const error =
+      this.#state === 'running'
+        ? new ServiceError('INVALID_REQUEST', 'the address of the request is no URL')
+        : new ServiceError('STOPPED', 'the service is stopping');
+    void answerError(req, res, error, this.#deps);
   }
 
   #onUpgrade(req: IncomingMessage, stream: Duplex, head: Buffer): void {

@@ -41,8 +41,9 @@ const CLAIMS: readonly Case[] = [
 const EXECUTIONS: readonly Case[] = [
   [{}, 'command is missing'],
   [{ command: null }, 'command must be a text'],
-  [{ command: 5 }, 'command must be a text without NUL, not 5'],
+  [{ command: 5 }, 'command must be a text without NUL and without half a surrogate pair, not 5'],
   [{ command: 'a\0b' }, 'command must be a text without NUL'],
+  [{ command: 'a\ud800b' }, 'command must be a text without NUL and without half a surrogate pair'],
   [{ command: 'true', privilegedExecution: 'true' }, 'privilegedExecution must be true or false'],
   [{ command: 'true', privilegedExecution: null }, 'privilegedExecution must be true or false, not null'],
   [{ command: 'true', interactive: 1 }, 'interactive must be true or false, not 1'],

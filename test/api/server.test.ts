@@ -53,6 +53,15 @@ describe('ApiServer', () => {
     await eventually('the connections to end', () => api.server.connections === 0);
   });
 
+  it('answers an address that is no URL, or a query that is no UTF-8, in JSON', async () => {
+    await using api = await TestApi.open();
+    const port = Number(new URL(api.server.url).port);
+    for (const target of ['http://[::1/api/v1/version', '/api/v1/execution-environments?fetch=%ff']) {
+      const request = `GET ${target} HTTP/1.1\r\nHost: localhost:${port}\r\nConnection: close\r\n\r\n`;
+      expect(await converse(port, request), target).to.match(/^HTTP\/1\.1 400 [^]*\{"message":/);
+    }
+  });
+
   describe('stop', () => {
     it('lets requests in flight finish, refuses new ones, and closes idle connections', async () => {
       const api = await TestApi.open({ graceMs: 60_000 });

@@ -15,7 +15,9 @@ export function createQueryValidator<T>(schema: Schema<T>): (req: IncomingMessag
 
 function parseQuery(url: string, isFlag: (name: string) => boolean): Record<string, unknown> {
   const start = url.indexOf('?');
-  const given = new URLSearchParams(start < 0 ? '' : url.slice(start + 1));
+  const text = start < 0 ? '' : url.slice(start + 1);
+  assertEncoded(text);
+  const given = new URLSearchParams(text);
   const query = new Map<string, unknown>();
   for (const [name, value] of given) {
     if (query.has(name)) {
@@ -27,4 +29,13 @@ function parseQuery(url: string, isFlag: (name: string) => boolean): Record<stri
     query.set(name, isFlag(name) && /^(true|false)$/.test(value) ? value === 'true' : value);
   }
   return Object.fromEntries(query);
+}
+
+/** What is no UTF-8 would become another text without a word. */
+function assertEncoded(query: string): void {
+  try {
+    decodeURIComponent(query);
+  } catch {
+    throw new ServiceError('INVALID_REQUEST', 'the query is not encoded as a URL has to be');
+  }
 }

@@ -7,7 +7,7 @@ import { integer, text } from './schema.js';
 const MAX_SECONDS = 2_147_483;
 
 /** Text that can stand in an argument vector, an environment or a path. */
-const NO_NUL = '^[^\\u0000]*$';
+const NO_NUL = '^[^\\u0000\\ud800-\\udfff]*$';
 
 export const seconds: Schema<number> = {
   ...integer(0, MAX_SECONDS),
@@ -16,10 +16,14 @@ export const seconds: Schema<number> = {
 
 export const flag: Schema<boolean> = { type: 'boolean', expected: 'true or false' };
 
-export const plainText = text('a text without NUL', { pattern: NO_NUL });
+export const plainText = text('a text without NUL and without half a surrogate pair', { pattern: NO_NUL });
 
 /** Longest that the kernel takes, its NUL not counted. */
-export const path = text('a path', { pattern: '^[^\\u0000]+$', minLength: 1, maxLength: 4095 });
+export const path = text('a path of 1 to 4095 characters, without NUL and without half a surrogate pair', {
+  pattern: '^[^\\u0000\\ud800-\\udfff]+$',
+  minLength: 1,
+  maxLength: 4095,
+});
 
 /** `null` means absent. */
 export const variables: Schema<Readonly<Record<string, string>> | null> = {

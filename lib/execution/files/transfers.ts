@@ -114,7 +114,7 @@ export class FileTransfers implements FilesApi, Lifecycle {
   }
 
   async update(runner: ClaimedRunner, { removals, files, requestSignal }: UpdateRequest): Promise<void> {
-    for (const path of removals) assertText(path);
+    for (const path of removals) assertRemovable(path);
     for (const { path } of files) assertFilePath(path);
     const plan = planFiles(removals, files);
     if (plan.steps.length === 0) return;
@@ -261,6 +261,14 @@ function assertText(path: string): void {
   if (path === '') throw new ServiceError('INVALID_REQUEST', 'a path is empty');
   if (Buffer.byteLength(path) > 4095)
     throw new ServiceError('INVALID_REQUEST', 'a path is longer than any can be');
+}
+
+/** A folder is emptied by `…/*`; the root and a parent cannot be removed by name. */
+function assertRemovable(path: string): void {
+  assertText(path);
+  if (/^\/+$|(^|\/)\.\.\/*$/.test(path)) {
+    throw new ServiceError('INVALID_REQUEST', `${JSON.stringify(path)} is no path that can be deleted`);
+  }
 }
 
 /** The words are those that existing clients look for. */

@@ -333,6 +333,10 @@ describe('file transfers in a real shell', () => {
             true,
           );
         }
+        for (const bad of ['/', '..', 'a/../', '//']) {
+          const removal = update([], ['./*', bad]);
+          expect(hasCode(await failure(removal), 'INVALID_REQUEST'), bad).to.equal(true);
+        }
         expect(readdirSync(workspace)).to.deep.equal(['kept']);
       });
     });
