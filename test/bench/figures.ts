@@ -1,7 +1,7 @@
 /** One line of the table: a name and its samples. */
 export interface Figure {
   readonly name: string;
-  readonly unit: 'ms' | '/s' | 'MB/s' | 'KB';
+  readonly unit: 'ms' | '/s' | 'MB/s' | 'MB' | 'KB';
   readonly samples: readonly number[];
 }
 
