@@ -3,6 +3,8 @@ import path from 'node:path';
 import { expect } from 'chai';
 import type { ErrorCode } from '../../lib/base/errors.js';
 import { ERRORS, errorSpec } from '../../lib/base/errors.js';
+import { PROGRAM_SIGNALS } from '../../lib/base/program-signals.js';
+import { anyMessage } from '../../lib/api/schemas/socket.js';
 import { FAILURES } from '../../lib/api/openapi/failures.js';
 import { documentConfig } from '../../lib/config/document.js';
 
@@ -27,5 +29,11 @@ describe('docs', () => {
       return [code, String(status), errorCode, retryable ? 'yes' : 'no', meaning].join(' ');
     });
     expect(documented).to.have.members(actual);
+  });
+
+  it('tell of every message that a client may send, and of every signal', () => {
+    const types = anyMessage.properties?.['type']?.['enum'] as readonly string[];
+    for (const type of types) expect(page('websocket.md')).to.include(`| \`{"type":"${type}"`);
+    for (const name of PROGRAM_SIGNALS) expect(page('websocket.md')).to.include(`\`${name}\``);
   });
 });

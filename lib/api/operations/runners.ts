@@ -1,5 +1,5 @@
 import { claimAnswer, claimBody, executeAnswer, executeBody, socketQuery } from '../schemas/runner.js';
-import { told, text } from '../schemas/schema.js';
+import { choice, text, told } from '../schemas/schema.js';
 import { defineBodyOperation, defineOperation, json, noQuery } from './operation.js';
 
 /** Any text is an id that may be asked for; one that is none is of a runner that is gone. */
@@ -102,6 +102,7 @@ export const openSocket = defineOperation({
     'A WebSocket handshake (RFC 6455, version 13). A request that is none is answered with 400. All that can be wrong is answered before the upgrade; an execution serves one socket.',
     'From the server come text frames, each one JSON object: `{"type":"start"}` first; then `{"type":"stdout","data":"…"}` and `{"type":"stderr","data":"…"}`; then exactly one end, which is `{"type":"exit","data":0}` with the exit code, `{"type":"timeout"}` at a time limit, or `{"type":"error","data":"…"}`. Nothing follows the end; the socket is then closed with 1000.',
     'What the client sends, text or binary, is the program’s standard input as it stands. With a terminal `\\u0003` interrupts and `\\u0004` ends the input. A client that closes or vanishes ends its program and everything that this one started.',
+    'With the subprotocol `serai.v1` text frames of the client are JSON: `{"type":"stdin","data":"…"}`, `{"type":"resize","cols":80,"rows":24}`, `{"type":"signal","data":"SIGINT"}` and `{"type":"eof"}`; binary ones are input. `start` has `executionId`, the end has `durationMs` and `oomKilled`, and what the client sent and could not be carried out is answered with `{"type":"refused","data":"…"}`.',
   ].join('\n\n'),
   parameters: { id },
   query: socketQuery,
@@ -110,6 +111,10 @@ export const openSocket = defineOperation({
       description: 'The connection is a WebSocket now.',
       headers: {
         Upgrade: { description: 'Always `websocket`.', schema: text('websocket') },
+        'Sec-WebSocket-Protocol': {
+          description: '`serai.v1` where the client offered it; else absent.',
+          schema: choice('serai.v1'),
+        },
       },
     },
   },
