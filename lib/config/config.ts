@@ -33,6 +33,10 @@ export interface ServerConfig {
   readonly trustedProxies: readonly string[];
   /** Default 64 MiB. */
   readonly maxBodyBytes: number;
+  /** Of each file that is copied into a runner. Default 1 GiB. */
+  readonly maxFileBytes: number;
+  /** What bodies with files may take of the disk while they are used, in sum. Default 1 GiB. */
+  readonly maxSpoolBytes: number;
 }
 
 /** Without any token the server listens on loopback only. */

@@ -21,7 +21,14 @@ export function crossFaults(config: Config): ConfigFault[] {
     ...halfPair(['server.tls.certificate', certificate], ['server.tls.key', key]),
     ...halfPair(['nomad.clientCert', clientCert], ['nomad.clientKey', clientKey]),
   );
-  const { publicUrl, trustedProxies } = config.server;
+  const { publicUrl, trustedProxies, maxBodyBytes, maxSpoolBytes } = config.server;
+  if (maxSpoolBytes < maxBodyBytes) {
+    faults.push({
+      key: 'server.maxSpoolBytes',
+      value: String(maxSpoolBytes),
+      expected: `at least server.maxBodyBytes (${maxBodyBytes})`,
+    });
+  }
   if (publicUrl !== undefined && !URL.canParse(publicUrl)) {
     faults.push({ key: 'server.publicUrl', value: JSON.stringify(publicUrl), expected: 'an address' });
   }

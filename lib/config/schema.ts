@@ -147,6 +147,24 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
       reload: 'restart',
       description: 'Largest request body; a larger one is answered with 413 before it is parsed.',
     },
+    maxFileBytes: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 2 ** 30,
+      default: 2 ** 30,
+      reload: 'restart',
+      description:
+        'Largest file that is copied into a runner; a larger one is answered with 413, and nothing is copied. In the body it takes a third more.',
+    },
+    maxSpoolBytes: {
+      type: 'integer',
+      minimum: 1024,
+      maximum: 2 ** 40,
+      default: 2 ** 30,
+      reload: 'restart',
+      description:
+        'Room for bodies with files, which are kept in the folder for temporary files (`TMPDIR`) while they are used, in sum. Further ones wait for up to 30 s, then they are answered with 429. At least `server.maxBodyBytes`.',
+    },
   }),
   auth: section('Who may use the API.', {
     token: {

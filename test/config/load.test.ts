@@ -49,6 +49,8 @@ describe('loadConfig', () => {
       publicUrl: undefined,
       trustedProxies: [],
       maxBodyBytes: 67_108_864,
+      maxFileBytes: 1_073_741_824,
+      maxSpoolBytes: 1_073_741_824,
     });
     expect(config.nomad.addresses).to.deep.equal(['http://127.0.0.1:4646']);
     expect(config.nomad.network.mode).to.equal('host');

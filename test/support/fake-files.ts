@@ -12,16 +12,28 @@ import type { ClaimedRunner } from '../../lib/runners/runner.js';
 /** Files in memory, by path as it was asked for; fields stage failures. */
 export class FakeFiles implements FilesApi {
   readonly contents = new Map<string, Buffer>();
+  /** False only counts the bytes of copies. */
+  keepsContents = true;
+  bytesSeen = 0;
+  /** Updates that were asked for. */
+  updates = 0;
+  /** Holds updates back until it resolves. */
+  updateGate: Promise<void> = Promise.resolve();
   /** Thrown by the next calls, whichever they are. */
   failure: unknown;
 
   async update(_runner: ClaimedRunner, { removals, files }: UpdateRequest): Promise<void> {
     this.#check();
+    this.updates += 1;
+    await this.updateGate;
     for (const path of removals) this.contents.delete(path);
     for (const { path, bytes } of files) {
       const chunks: Buffer[] = [];
-      for await (const chunk of bytes()) chunks.push(chunk);
-      if (!isFolder(path)) this.contents.set(path, Buffer.concat(chunks));
+      for await (const chunk of bytes()) {
+        this.bytesSeen += chunk.length;
+        if (this.keepsContents) chunks.push(chunk);
+      }
+      if (this.keepsContents && !isFolder(path)) this.contents.set(path, Buffer.concat(chunks));
     }
   }
 

@@ -57,20 +57,35 @@ export function assertJson({ headers }: IncomingMessage): void {
   }
 }
 
+/** What the headers say of the size, undefined where they say nothing. BODY_TOO_LARGE. */
+export function declaredLength({ headers }: IncomingMessage, limitBytes: number): number | undefined {
+  const text = headers['content-length'];
+  if (text === undefined) return undefined;
+  if (Number(text) > limitBytes) throw tooLarge(limitBytes);
+  return Number(text);
+}
+
+function clientLeft(): ServiceError {
+  return new ServiceError('STOPPED', 'the client left in mid body');
+}
+
+function tooLarge(limitBytes: number): ServiceError {
+  return new ServiceError('BODY_TOO_LARGE', `the body is larger than the limit of ${limitBytes} bytes`);
+}
+
 /**
  * Hands the body to `take`, chunk by chunk; while a promise that it returned is pending nothing more is read. Resolves at
  * the end of the body; rejects with INVALID_REQUEST, BODY_TOO_LARGE, or what `take` failed with.
  */
-export function receiveBody(
+export async function receiveBody(
   req: IncomingMessage,
   { limitBytes, clock }: BodyOptions,
   take: (chunk: Buffer) => void | Promise<void>,
 ): Promise<void> {
-  const declared = Number(req.headers['content-length'] ?? 0);
-  const tooLarge = (): ServiceError =>
-    new ServiceError('BODY_TOO_LARGE', `the body is larger than the limit of ${limitBytes} bytes`);
-  if (declared > limitBytes) return Promise.reject(tooLarge());
-  return new Promise((resolve, reject) => {
+  declaredLength(req, limitBytes);
+  // A client may leave before anybody listens for that.
+  if (req.destroyed) throw clientLeft();
+  await new Promise<void>((resolve, reject) => {
     let size = 0;
     let taken: Promise<void> = Promise.resolve();
     const fail = (error: unknown): void =>
@@ -82,7 +97,7 @@ export function receiveBody(
       timer = clock.setTimer(IDLE_MS, idle);
       size += chunk.length;
       if (size > limitBytes) {
-        fail(tooLarge());
+        fail(tooLarge(limitBytes));
         return;
       }
       try {
@@ -96,7 +111,7 @@ export function receiveBody(
       }
     };
     const onEnd = (): void => settle(() => void taken.then(resolve, reject));
-    const onClose = (): void => fail(new ServiceError('STOPPED', 'the client left in mid body'));
+    const onClose = (): void => fail(clientLeft());
     let settled = false;
     const settle = (end: () => void): void => {
       if (settled) return;

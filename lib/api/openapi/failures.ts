@@ -37,6 +37,7 @@ export const FAILURES: Readonly<Record<ErrorCode, Failure>> = {
   },
   BODY_TOO_LARGE: { of: 'body', meaning: 'the body is larger than `server.maxBodyBytes`' },
   COMMAND_TOO_LARGE: { of: 'named', meaning: 'the command is larger than `execution.maxCommandBytes`' },
+  FILE_TOO_LARGE: { of: 'named', meaning: 'a file is larger than `server.maxFileBytes`' },
   FILE_UNREADABLE: {
     of: 'named',
     meaning: 'the path is missing, no regular file, or closed to the user',
@@ -45,6 +46,7 @@ export const FAILURES: Readonly<Record<ErrorCode, Failure>> = {
     of: 'named',
     meaning: 'the runner has `execution.maxPerRunner`, or all `execution.maxPrepared`',
   },
+  UPLOADS_FULL: { of: 'named', meaning: 'other uploads take all the room, `server.maxSpoolBytes`' },
   RATE_LIMITED: { of: 'guarded', meaning: 'the token has sent more requests than `auth.rateLimit` allows' },
   NO_RUNNER_AVAILABLE: {
     of: 'named',

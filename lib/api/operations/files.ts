@@ -29,7 +29,14 @@ export const updateFiles = defineBodyOperation({
     },
   },
   answers: { 204: { description: 'All is deleted and written.' } },
-  failures: ['RUNNER_GONE', 'FILES_NOT_WRITTEN', 'EXECUTION_FAILED', 'NOT_READY'],
+  failures: [
+    'RUNNER_GONE',
+    'FILE_TOO_LARGE',
+    'UPLOADS_FULL',
+    'FILES_NOT_WRITTEN',
+    'EXECUTION_FAILED',
+    'NOT_READY',
+  ],
   usesNomad: true,
 });
 

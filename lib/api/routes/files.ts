@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Request, Response, Router } from 'express';
+import { Budget } from '../../base/budget.js';
 import { ServiceError } from '../../base/errors.js';
 import type { SourceFile } from '../../execution/files/api.js';
 import { isFolder } from '../../execution/files/plan.js';
@@ -14,7 +15,8 @@ import { declareRoutes, parameter, route } from './route.js';
 
 /** Files of a runner: delete and copy, list, download. Bodies are streamed both ways. */
 export function fileRoutes(router: Router, { runners, files, config, clock, randomness }: ApiDeps): void {
-  const spooling = { limitBytes: config.server.maxBodyBytes, clock, randomness };
+  const { maxBodyBytes, maxSpoolBytes, maxFileBytes } = config.server;
+  const spooling = { limitBytes: maxBodyBytes, room: new Budget(maxSpoolBytes), clock, randomness };
 
   declareRoutes(
     router,
@@ -22,13 +24,15 @@ export function fileRoutes(router: Router, { runners, files, config, clock, rand
       const id = parameter(req, 'id');
       runners.get(id); // an unknown runner is told before its body is judged
       updateFiles.parseQuery(req);
-      await using body = await spoolJson(req, spooling);
-      const request = updateFiles.parseBody(body.value);
-      const sources = await Promise.all(
-        (request.copy ?? []).map((entry, index) => source(body, entry, index)),
-      );
-      const runner = runners.get(id); // it may have gone while the body arrived
       const { requestSignal } = contextOf(req);
+      await using body = await spoolJson(req, spooling, requestSignal);
+      const request = updateFiles.parseBody(body.value);
+      const sources: SourceFile[] = [];
+      // One after the other: each is decoded once to be measured.
+      for (const [index, entry] of (request.copy ?? []).entries()) {
+        sources.push(await source(body, entry, { name: `copy[${index}]`, maxFileBytes }));
+      }
+      const runner = runners.get(id); // it may have gone while the body arrived
       await files.update(runner, { removals: request.delete ?? [], files: sources, requestSignal });
       sendEmpty(res, 204);
     }),
@@ -78,15 +82,23 @@ export function fileRoutes(router: Router, { runners, files, config, clock, rand
   );
 }
 
-async function source(body: SpooledBody, { path, content }: CopyEntry, index: number): Promise<SourceFile> {
-  const encoded = body.content(content ?? '', `copy[${index}].content`);
+async function source(
+  body: SpooledBody,
+  { path, content }: CopyEntry,
+  { name, maxFileBytes }: { readonly name: string; readonly maxFileBytes: number },
+): Promise<SourceFile> {
+  const encoded = body.content(content ?? '', `${name}.content`);
   if (isFolder(path)) {
     if (content !== undefined && content !== null && content !== '') {
-      throw new ServiceError('INVALID_REQUEST', `copy[${index}] is a folder and cannot have content`);
+      throw new ServiceError('INVALID_REQUEST', `${name} is a folder and cannot have content`);
     }
     return { path, sizeBytes: undefined, bytes: () => encoded.bytes() };
   }
-  return { path, sizeBytes: await encoded.measure(), bytes: () => encoded.bytes() };
+  const sizeBytes = await encoded.measure();
+  if (sizeBytes > maxFileBytes) {
+    throw new ServiceError('FILE_TOO_LARGE', `${name} is larger than the limit of ${maxFileBytes} bytes`);
+  }
+  return { path, sizeBytes, bytes: () => encoded.bytes() };
 }
 
 async function sendBytes(req: Request, res: Response, bytes: AsyncIterable<Buffer>): Promise<void> {
