@@ -22,6 +22,12 @@ export function responsesOf(operation: Operation, peerStatuses: boolean): Record
   return responses;
 }
 
+const WWW_AUTHENTICATE: HeaderObject = {
+  description: 'Names the scheme `Bearer`.',
+  required: true,
+  schema: { type: 'string' },
+};
+
 interface Coded {
   readonly code: ErrorCode;
   readonly errorCode: string | undefined;
@@ -72,11 +78,13 @@ function failure(codes: readonly Coded[]): ResponseObject {
   const errorCodes = [...new Set(codes.flatMap(({ errorCode }) => errorCode ?? []))];
   const retryable = codes.filter(({ code }) => errorSpec(code).retryable);
   const schema = errorCodes.length === 0 ? failureAnswer : failureWithCodeAnswer;
+  const headers = {
+    ...(codes.some(({ code }) => code === 'UNAUTHORIZED') ? { 'WWW-Authenticate': WWW_AUTHENTICATE } : {}),
+    ...(retryable.length === 0 ? {} : { 'Retry-After': retryAfter(retryable.length === codes.length) }),
+  };
   return {
     description: codes.map(sentence).join('\n'),
-    ...(retryable.length === 0
-      ? {}
-      : { headers: { 'Retry-After': retryAfter(retryable.length === codes.length) } }),
+    ...(Object.keys(headers).length === 0 ? {} : { headers }),
     content: {
       'application/json': {
         schema: documentSchema(schema),

@@ -1,0 +1,72 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect } from 'chai';
+import { SandboxBench } from '../dev-agent/support/sandbox.js';
+import { TestService } from '../support/test-service.js';
+
+const MARK = '--- end of an example ---';
+const TOKEN = 'the-token-of-the-page';
+
+interface Example {
+  readonly script: string;
+  /** What it prints, `…` standing for anything; undefined where the page does not say. */
+  readonly output: string | undefined;
+}
+
+/** The examples of docs/api.md in order: a block of shell and, if it follows at once, what that prints. */
+function examples(): Example[] {
+  const page = readFileSync(path.resolve(import.meta.dirname, '../../docs/api.md'), 'utf8');
+  const blocks = page.matchAll(/^```sh\n([^]*?)^```\n(?:\n```text\n([^]*?)^```\n)?/gm);
+  return [...blocks].map(([, script = '', output]) => ({ script, output }));
+}
+
+/** Runs all examples in one shell and resolves with the output of each. */
+async function run(url: string, all: readonly Example[]): Promise<string[]> {
+  const script = all.map((each) => `${each.script}echo; echo '${MARK}'\n`).join('');
+  const child = spawn('sh', ['-eu', '-c', script.replace('http://127.0.0.1:7200', url)], {
+    env: { ...process.env, TOKEN },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let told = '';
+  let errors = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (told += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  const [code] = (await once(child, 'close')) as [number];
+  if (code !== 0) throw new Error(`the examples ended with ${code}:\n${told}\n${errors}`);
+  return told.split(`${MARK}\n`).slice(0, -1);
+}
+
+function pattern(output: string): RegExp {
+  const escaped = output
+    .trim()
+    .split(/(…|\n)/)
+    .map((part) => (part === '…' ? '.+?' : part === '\n' ? '\\n*' : part.replace(/[^\w\s]/g, '\\$&')));
+  return new RegExp(`^${escaped.join('')}$`);
+}
+
+describe('docs/api.md', function () {
+  this.timeout(60_000);
+
+  it('shows what the service does', async function () {
+    if (spawnSync('curl', ['--version']).status !== 0) {
+      const reason = 'curl is not there: apt-get install curl';
+      if (process.env['CI'] === 'true') throw new Error(reason);
+      console.log(`      skipped: ${reason}`);
+      this.skip();
+    }
+    const bench = await SandboxBench.open(this);
+    try {
+      await using opened = await TestService.open({ SERAI_AUTH_TOKEN: TOKEN }, bench.driver);
+      const all = examples();
+      expect(all.length).to.be.greaterThan(5);
+      const outputs = await run(opened.service.url, all);
+      for (const [index, { script, output }] of all.entries()) {
+        if (output !== undefined) expect(outputs[index]?.trim(), script).to.match(pattern(output));
+      }
+    } finally {
+      await bench.close();
+    }
+  });
+});
