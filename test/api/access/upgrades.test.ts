@@ -78,10 +78,10 @@ describe('upgrades with a token', () => {
 
   it('never choose the subprotocol with the token', async () => {
     const { url } = await api.prepare();
-    const { status, head } = await handshake(url, {
+    const { status, protocol, head } = await handshake(url, {
       'sec-websocket-protocol': `${tokenSubprotocol(token)}, serai.v1`,
     });
-    expect(status).to.equal(101);
+    expect([status, protocol]).to.deep.equal([101, 'serai.v1']);
     expect(head).not.to.contain('bearer.');
   });
 });

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect } from 'node:net';
@@ -142,6 +143,21 @@ describe('uploads', () => {
     );
     expect(limited.files.updates).to.equal(0);
     expect((await patch(100 * KIB, 0)).status).to.equal(204);
+  });
+
+  it('are answered with 429 where the disk is full', async function () {
+    if (process.platform !== 'linux' || process.getuid?.() !== 0) this.skip(); // it takes a small disk
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'none', folder]);
+    try {
+      const refused = await copy('large', 600 * KIB);
+      expect([refused.status, refused.json]).to.deep.equal([
+        429,
+        { message: 'the disk that uploads are kept on is full' },
+      ]);
+      expect((await copy('small', 100 * KIB)).status).to.equal(204);
+    } finally {
+      execFileSync('umount', [folder]);
+    }
   });
 
   it('of many clients at once are all right, in little memory [A3-79]', async function () {
