@@ -1,7 +1,7 @@
 import { expectedOf } from './expected.js';
 import type { ConfigKey } from './keys.js';
 import { CONFIG_KEYS } from './keys.js';
-import type { KeySchema } from './schema.js';
+import type { KeySchema } from './key-schema.js';
 import { CONFIG_SCHEMA } from './schema.js';
 
 const HEAD = `# Configuration

@@ -1,4 +1,4 @@
-import type { KeySchema } from './schema.js';
+import type { KeySchema } from './key-schema.js';
 
 /** What a key accepts, in words: `an integer from 0 to 65535`. */
 export function expectedOf(schema: KeySchema): string {

@@ -1,4 +1,4 @@
-import type { KeySchema, SectionSchema } from './schema.js';
+import type { KeySchema, SectionSchema } from './key-schema.js';
 import { CONFIG_SCHEMA } from './schema.js';
 
 /** One key of the configuration, with the names it goes by. */

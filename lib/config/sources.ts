@@ -11,7 +11,7 @@ import { messageOf } from '../base/errors.js';
 import type { ConfigFault } from './faults.js';
 import type { ConfigKey } from './keys.js';
 import { CONFIG_KEYS, isSection, nearest } from './keys.js';
-import type { SectionSchema } from './schema.js';
+import type { SectionSchema } from './key-schema.js';
 import { CONFIG_SCHEMA } from './schema.js';
 import { parseText } from './text.js';
 

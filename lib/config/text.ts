@@ -1,4 +1,4 @@
-import type { KeySchema } from './schema.js';
+import type { KeySchema } from './key-schema.js';
 
 /**
  * Turns the text of an environment variable or a flag into the kind of value that its key holds. A text that is none
