@@ -128,6 +128,19 @@ describe('the socket of an execution', () => {
     });
   }
 
+  it('closes with the code that says what was wrong with a frame', async () => {
+    for (const [code, frame] of [
+      [1007, Buffer.from([0xff, 0xfe])],
+      [1009, Buffer.alloc(2 ** 20 + 1, 'x')],
+    ] as const) {
+      const client = await open();
+      client.socket.send(frame, { binary: false });
+      expect(await client.closed()).to.equal(code);
+      await eventually('the hang-up', () => execution.hungUp === 1);
+      expect(execution.input).to.deep.equal([]);
+    }
+  });
+
   it('bounds what waits for a client that does not read, and goes on when it does [A2-59]', async () => {
     const client = await open();
     client.socket.pause();
