@@ -8,6 +8,7 @@ import type {
   ClaimAnswer,
   EnvironmentStatistics,
   ExecuteAnswer,
+  ExecuteBody,
   StatisticsAnswer,
 } from '../../lib/protocol/http.js';
 import type { Service } from '../../lib/service.js';
@@ -15,6 +16,7 @@ import { createService } from '../../lib/service.js';
 import { contractOf } from './contract.js';
 import { RecordingLogger } from './test-api.js';
 import { eventually } from './waiting.js';
+import type { OpenOptions } from './websocket-client.js';
 import { SocketClient } from './websocket-client.js';
 
 export const SHELL = {
@@ -81,18 +83,29 @@ export class ServiceClient {
     return ((await response.json()) as ClaimAnswer).runnerId;
   }
 
-  /** Opens the socket of a command. */
-  async open(runnerId: string, command: string): Promise<SocketClient> {
-    const response = await this.send('POST', `/runners/${runnerId}/execute`, { command, timeLimit: 60 });
+  /** Prepares a command and resolves with the address of its socket. */
+  async prepare(runnerId: string, command: string, body: Partial<ExecuteBody> = {}): Promise<string> {
+    const request: ExecuteBody = { command, timeLimit: 60, ...body };
+    const response = await this.send('POST', `/runners/${runnerId}/execute`, request);
     if (!response.ok)
       throw new Error(`execute was answered with ${response.status}: ${await response.text()}`);
-    const { websocketUrl } = (await response.json()) as ExecuteAnswer;
-    return SocketClient.open(websocketUrl, { headers: this.credentials });
+    return ((await response.json()) as ExecuteAnswer).websocketUrl;
   }
 
-  /** Runs a command to its end and resolves with its last message. */
-  async run(runnerId: string, command: string): Promise<SocketClient> {
-    const client = await this.open(runnerId, command);
+  /** Opens the socket of a command. */
+  async open(
+    runnerId: string,
+    command: string,
+    body: Partial<ExecuteBody> = {},
+    options: OpenOptions = {},
+  ): Promise<SocketClient> {
+    const url = await this.prepare(runnerId, command, body);
+    return SocketClient.open(url, { headers: this.credentials, ...options });
+  }
+
+  /** Runs a command to its end and resolves with all that came. */
+  async run(runnerId: string, command: string, body: Partial<ExecuteBody> = {}): Promise<SocketClient> {
+    const client = await this.open(runnerId, command, body);
     await client.closed();
     return client;
   }

@@ -55,6 +55,7 @@ describe('MessageQueue', () => {
         queue.end({ type: 'exit', data: 0 }, () => (ends += 1));
         queue.end({ type: 'timeout' }, () => (ends += 1));
         queue.output('stdout', 'late');
+        queue.tell({ type: 'refused', data: 'late' });
         await settle();
         socket.readAll();
         expect(ends).to.equal(1);

@@ -200,6 +200,41 @@ describe('the socket of an execution', () => {
     expect(await client.closed()).to.equal(1006);
   });
 
+  it('notices a client that vanished while nothing is read from it [A2-62]', async () => {
+    const client = await open();
+    execution.take = () => new Promise(() => undefined);
+    for (let i = 0; i < 6; i += 1) client.socket.send(Buffer.alloc(256 * 1024));
+    await eventually('the client to be held back', () => execution.input.length >= 4);
+    client.socket.terminate();
+    for (let beat = 0; execution.hungUp === 0 && beat < 50; beat += 1) await clock.advance(30_000);
+    await eventually('the hang-up', () => execution.hungUp === 1);
+    await eventually('the connections to end', () => api.server.connections === 0);
+  });
+
+  it('gives up a client that does not read the end of a long output [A2-59]', async () => {
+    const client = await open();
+    client.socket.pause();
+    while (execution.sink.output('stdout', 'x'.repeat(256 * 1024)));
+    execution.end({ kind: 'exited', exitCode: 0 });
+    for (let beat = 0; api.server.connections > 0 && beat < 50; beat += 1) await clock.advance(30_000);
+    await eventually('the connections to end', () => api.server.connections === 0);
+    expect(execution.hungUp).to.equal(0);
+    client.socket.terminate();
+  });
+
+  it('passes on line ends and pieces of text as they come [A2-55] [A2-56]', async () => {
+    const client = await open();
+    const lines = [0, 1].map((n) => JSON.stringify({ n, text: `"'\r\n<b>${'é'.repeat(20_000)}` }));
+    const whole = `a\r\nb\n\r${lines.map((line) => `${line}\r\n`).join('')}`;
+    for (let at = 0; at < whole.length; at += 997) {
+      execution.sink.output('stdout', whole.slice(at, at + 997));
+      if (at % 2 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    execution.end({ kind: 'exited', exitCode: 0 });
+    await client.closed();
+    expect(client.text('stdout') === whole).to.equal(true);
+  });
+
   it('keeps a quiet client that answers its pings [A2-41]', async () => {
     const client = await open();
     let pings = 0;
