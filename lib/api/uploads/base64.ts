@@ -14,15 +14,27 @@ export class Base64Decoder {
     this.#what = what;
   }
 
-  /** The bytes that are whole with this chunk. Throws INVALID_REQUEST. */
+  /** The bytes that are whole with this chunk. Throws INVALID_REQUEST. The chunk may be used again afterwards. */
   push(chunk: Uint8Array): Buffer {
+    return Buffer.from(this.#next(chunk), 'base64');
+  }
+
+  /** How many bytes `push` would give: for those who want to know the length first. */
+  count(chunk: Uint8Array): number {
+    const text = this.#next(chunk);
+    const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+    return (text.length / 4) * 3 - padding;
+  }
+
+  /** Whole groups of four letters, checked. */
+  #next(chunk: Uint8Array): string {
     const text =
       this.#rest + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString('latin1');
     const open = /\\(?:u[0-9a-fA-F]{0,3})?$/.exec(text)?.[0] ?? '';
     const whole = this.#unescape(text.slice(0, text.length - open.length));
     const usable = whole.length - (whole.length % 4);
     this.#rest = whole.slice(usable) + open;
-    return this.#decode(whole.slice(0, usable));
+    return this.#checked(whole.slice(0, usable));
   }
 
   /** Throws INVALID_REQUEST where the text broke off. */
@@ -39,11 +51,11 @@ export class Base64Decoder {
     return plain.replace(/[\r\n]/g, '');
   }
 
-  #decode(text: string): Buffer {
-    if (text === '') return Buffer.alloc(0);
+  #checked(text: string): string {
+    if (text === '') return text;
     if (this.#padded || !/^[A-Za-z0-9+/]+={0,2}$/.test(text)) throw this.#invalid();
     this.#padded = text.endsWith('=');
-    return Buffer.from(text, 'base64');
+    return text;
   }
 
   #invalid(): ServiceError {

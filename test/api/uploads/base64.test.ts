@@ -11,8 +11,17 @@ function decode(text: string, size = text.length || 1): Buffer {
   return Buffer.concat(pieces);
 }
 
+function count(text: string, size: number): number {
+  const decoder = new Base64Decoder('copy[0].content');
+  const bytes = Buffer.from(text);
+  let sum = 0;
+  for (let at = 0; at < bytes.length; at += size) sum += decoder.count(bytes.subarray(at, at + size));
+  decoder.end();
+  return sum;
+}
+
 describe('Base64Decoder', () => {
-  it('decodes whatever was encoded, with the escapes that JSON encoders write, over any borders', () => {
+  it('decodes whatever was encoded, and counts it before, with the escapes that JSON encoders write, over any borders', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), fc.integer({ min: 1, max: 9 }), (bytes, size) => {
         const text = Buffer.from(bytes).toString('base64');
@@ -22,6 +31,7 @@ describe('Base64Decoder', () => {
           .replaceAll('+', '\\u002B')
           .replaceAll('\n', '\\n\n');
         expect(decode(escaped, size).equals(Buffer.from(bytes))).to.equal(true);
+        expect(count(escaped, size)).to.equal(bytes.length);
       }),
     );
   });
