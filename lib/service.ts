@@ -22,6 +22,7 @@ import { packageVersion } from './config/version.js';
 import type { BaseJob } from './environments/base-job.js';
 import { loadBaseJob, packagedBaseJob } from './environments/base-job.js';
 import { EnvironmentStore } from './environments/store.js';
+import { ColdSessions } from './execution/cold-sessions.js';
 import { Executions } from './execution/executions.js';
 import { FileTransfers } from './execution/files/transfers.js';
 import { RunnerBooks } from './execution/runner-books.js';
@@ -92,6 +93,7 @@ export class Service implements Lifecycle {
       nomad: this.#nomad,
       config,
       books: new RunnerBooks({ ...shared, nomad: this.#nomad }),
+      sessions: new ColdSessions({ ...shared, nomad: this.#nomad }),
     };
     this.#executions = new Executions({
       ...inRunners,

@@ -121,6 +121,12 @@ export interface ExecutionConfig {
   readonly maxPrepared: number;
   /** How long a prepared execution waits for its socket. Default 60. */
   readonly preparedTimeout: number;
+  /** Whether sessions are opened ahead of their commands. Default on. */
+  readonly warm: 'on' | 'off';
+  /** Sessions that are opened ahead at once. Default 4. */
+  readonly warmParallel: number;
+  /** Sessions that are kept open ahead. Default 600. */
+  readonly maxSessions: number;
 }
 
 export interface TemplatesConfig {

@@ -182,6 +182,31 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
       reload: 'live',
       description: 'How long a prepared execution waits for its WebSocket.',
     },
+    warm: {
+      type: 'string',
+      enum: ['on', 'off'],
+      default: 'on',
+      reload: 'restart',
+      description:
+        'Keep sessions open in runners ahead of their commands, which saves the time that Nomad takes to open an exec. `off` opens each when it is asked for.',
+    },
+    warmParallel: {
+      type: 'integer',
+      minimum: 1,
+      maximum: 1000,
+      default: 4,
+      reload: 'restart',
+      description: 'Sessions that are opened ahead at once. A node opens about 20 execs a second.',
+    },
+    maxSessions: {
+      type: 'integer',
+      minimum: 0,
+      maximum: 100_000,
+      default: 600,
+      reload: 'restart',
+      description:
+        'Sessions that are kept open ahead, at most two for each runner; the runners that wait longest come first, the others open theirs when they are asked for.',
+    },
   }),
   api: section('What answers look like.', {
     peerStatuses: {

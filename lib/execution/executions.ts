@@ -19,17 +19,17 @@ import type {
   RunningExecution,
 } from './api.js';
 import { commandRequest, newToken } from './command.js';
-import { openPipeSession } from './pipe-session.js';
 import { assertRunnable } from './request-check.js';
 import { Run } from './run.js';
 import type { RunnerBook } from './runner-book.js';
 import type { RunnerBooks } from './runner-books.js';
 import { exitOfGoneRunner, RUN_TWICE } from './sentences.js';
-import { openTerminalSession } from './terminal-session.js';
+import type { SessionSource } from './session-source.js';
 import { WaitingRoom } from './waiting-room.js';
 
 export interface ExecutionsDeps {
   readonly nomad: Pick<Nomad, 'openExec'>;
+  readonly sessions: SessionSource;
   readonly config: Pick<Config, 'execution' | 'runner'>;
   readonly clock: Clock;
   readonly randomness: Randomness;
@@ -217,9 +217,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
     // Until here it may expire, so one that is taken and never run holds no place for ever.
     this.#endWaiting(ledger, id);
     const { request } = waiting;
-    const { nomad, clock, log, config, randomness, onFitness } = this.#deps;
-    const folder = `/tmp/.serai-${randomness.uuid()}`;
-    const open = request.interactive ? openTerminalSession : openPipeSession;
+    const { nomad, sessions, clock, log, config, randomness, onFitness } = this.#deps;
     const run = new Run(
       {
         nomad,
@@ -234,7 +232,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
           user: ledger.book.user,
         }),
         outputLimitBytes: request.outputLimitBytes ?? config.execution.outputLimit,
-        openSession: (signal) => open({ nomad, clock }, { runner, folder, signal }),
+        lease: (signal) => sessions.lease(ledger.book, request.interactive ? 'terminal' : 'pipe', signal),
         stopSignal: this.#stop.signal,
         reportFitness: (reason) => onFitness?.(runner.environment, reason),
       },

@@ -9,7 +9,14 @@ import { feed, scriptReader } from '../shell/script.js';
 import { CommandOutcome } from './command-outcome.js';
 import { FramedStream } from './framed-stream.js';
 import { LineReader } from './line-reader.js';
-import type { CommandEnd, CommandEvents, CommandSession, SessionDeps, SessionOptions } from './session.js';
+import type {
+  Aftermath,
+  CommandEnd,
+  CommandEvents,
+  CommandSession,
+  SessionDeps,
+  SessionOptions,
+} from './session.js';
 import { CLOSE_MS } from './session.js';
 import { settlesWithin } from './within.js';
 
@@ -96,6 +103,10 @@ class PipeSession implements CommandSession {
 
   flush(): void {
     for (const stream of this.#streams) stream.flush();
+  }
+
+  settle(): Promise<Aftermath> {
+    return Promise.resolve('spent');
   }
 
   close(): Promise<void> {

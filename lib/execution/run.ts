@@ -20,6 +20,7 @@ import {
   START_TOO_SLOW,
 } from './sentences.js';
 import type { CommandEnd, CommandSession, SessionDeps } from './session.js';
+import type { SessionLease } from './session-source.js';
 import { SignalQueue } from './signals.js';
 
 /** From the client's socket to the first sign of the command. */
@@ -29,8 +30,8 @@ const NEWS_MS = 500;
 
 export interface RunDeps extends SessionDeps {
   readonly log: Logger;
-  /** Opens the session that fits the request. */
-  readonly openSession: (signal: AbortSignal) => Promise<CommandSession>;
+  /** Gets a session that fits the request. */
+  readonly lease: (signal: AbortSignal) => Promise<SessionLease>;
   readonly command: CommandRequest;
   /** Most bytes that the command may print; 0 means any number. */
   readonly outputLimitBytes: number;
@@ -163,10 +164,11 @@ export class Run implements RunningExecution {
 
   async #runInSession(): Promise<void> {
     const { runnerSignal } = this.#book.runner;
-    const session = await this.#open(
+    const lease = await this.#open(
       AbortSignal.any([this.#startLimit.signal, runnerSignal, this.#deps.stopSignal]),
     );
-    if (!session) return;
+    if (!lease) return;
+    const { session } = lease;
     const asked = this.#state.name === 'opening';
     if (asked) {
       this.#state = { name: 'asked', session };
@@ -174,20 +176,22 @@ export class Run implements RunningExecution {
       await this.exit;
     }
     if (this.#taskGone || runnerSignal.aborted) {
-      session.destroy();
+      await lease.release('gone');
       return;
     }
-    if (asked && !this.#endedByItself()) await this.#book.end(this);
-    await session.close();
+    const isCut = asked && !this.#endedByItself();
+    if (isCut) await this.#book.end(this);
+    await lease.release(isCut ? 'cut' : 'ended');
   }
 
   /** Also opens for a client that left meanwhile: an exec that was begun is ended in order, not left half open. */
-  async #open(signal: AbortSignal): Promise<CommandSession | undefined> {
+  async #open(signal: AbortSignal): Promise<SessionLease | undefined> {
     if (this.#state.name === 'ended') return undefined;
     try {
-      this.#session = await this.#deps.openSession(signal);
+      const lease = await this.#deps.lease(signal);
+      this.#session = lease.session;
       if (this.#size) this.#session.resize(this.#size.columns, this.#size.rows);
-      return this.#session;
+      return lease;
     } catch (error) {
       if (this.#state.name === 'opening') this.#deps.log.warn('an execution could not be opened', { error });
       this.#finish({ kind: 'failed', message: openFailureSentence(error) });

@@ -23,6 +23,11 @@ export interface CommandSession {
   resume(): void;
   /** Gives out bytes that are kept back because an end may begin with them; for a command that is being cut off. */
   flush(): void;
+  /**
+   * Resolves when the runner has put everything in order after a command: whether the session can run another one. To be
+   * asked after `run` resolved. Bounded; never rejects.
+   */
+  settle(): Promise<Aftermath>;
   /** Ends what the session has in the runner, then the sockets. Bounded; never rejects. */
   close(): Promise<void>;
   /** Drops the sockets at once; for a runner that is gone. */
@@ -42,6 +47,15 @@ export type CommandEnd =
   | { readonly kind: 'refused'; readonly refusal: Refusal }
   /** An exec ended and nobody told how the command did. */
   | { readonly kind: 'lost'; readonly exec: 'command' | 'control'; readonly end: ExecEnd };
+
+/** What a session is after a command. */
+export type Aftermath =
+  /** As before the command. */
+  | 'clean'
+  /** In order itself, but processes live that were not there before. */
+  | 'suspect'
+  /** Of no further use. */
+  | 'spent';
 
 export interface SessionDeps {
   readonly nomad: Pick<Nomad, 'openExec'>;

@@ -9,7 +9,14 @@ import { controlScript, terminalLoop } from '../shell/terminal.js';
 import { CommandOutcome } from './command-outcome.js';
 import { FramedStream } from './framed-stream.js';
 import { LineReader } from './line-reader.js';
-import type { CommandEnd, CommandEvents, CommandSession, SessionDeps, SessionOptions } from './session.js';
+import type {
+  Aftermath,
+  CommandEnd,
+  CommandEvents,
+  CommandSession,
+  SessionDeps,
+  SessionOptions,
+} from './session.js';
 import { CLOSE_MS } from './session.js';
 import { settlesWithin } from './within.js';
 
@@ -128,6 +135,10 @@ class TerminalSession implements CommandSession {
   flush(): void {
     this.#current?.stdout.flush();
     this.#current?.stderr.flush();
+  }
+
+  settle(): Promise<Aftermath> {
+    return Promise.resolve('spent');
   }
 
   close(): Promise<void> {

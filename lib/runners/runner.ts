@@ -20,6 +20,27 @@ export type GoneReason =
   | 'service-stopping';
 
 /**
+ * A runner that waits in its pool, in the life that its task has now: what may be prepared in it ahead of its client.
+ */
+export interface IdleRunner {
+  readonly id: RunnerId;
+  readonly environment: Environment;
+  readonly allocationId: AllocationId;
+  readonly task: string;
+  /**
+   * Aborts, with RUNNER_GONE, when this life is over: the task restarted or ended, or the runner is given up. A claim is no end of it; a
+   * restart of an idle runner begins another life.
+   */
+  readonly taskSignal: AbortSignal;
+}
+
+/** Hears of the runners of all pools. Its calls return at once and throw nothing. */
+export interface PoolListener {
+  /** A runner is idle, in a life that was not told of before; those that wait longest are told first. */
+  ready(runner: IdleRunner): void;
+}
+
+/**
  * A runner in the hands of a client: what executions and file transfers see of it.
  *
  * The handle stays valid for the whole claim; `runnerSignal` aborts, with RUNNER_GONE and a reason, the moment the

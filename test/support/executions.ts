@@ -4,9 +4,11 @@ import { systemRandomness } from '../../lib/base/ids.js';
 import { silentLogger } from '../../lib/base/log.js';
 import type { ExecutionConfig } from '../../lib/config/config.js';
 import type { ExecutionRequest, Exit, RunningExecution } from '../../lib/execution/api.js';
+import { ColdSessions } from '../../lib/execution/cold-sessions.js';
 import { RunnerBooks } from '../../lib/execution/runner-books.js';
 import { Executions } from '../../lib/execution/executions.js';
 import type { ExecutionsDeps } from '../../lib/execution/executions.js';
+import type { SessionSource } from '../../lib/execution/session-source.js';
 import type { ClaimedRunner } from '../../lib/runners/runner.js';
 import { RecordingSink } from './recording-sink.js';
 
@@ -18,6 +20,9 @@ export const EXECUTION_CONFIG: ExecutionConfig = {
   maxCommandBytes: 1024 * 1024,
   maxPrepared: 1000,
   preparedTimeout: 60,
+  warm: 'off',
+  warmParallel: 4,
+  maxSessions: 600,
 };
 
 export function executionRequest(
@@ -40,6 +45,8 @@ export interface ExecutionsOptions extends Pick<ExecutionsDeps, 'nomad'> {
   readonly clock?: Clock;
   readonly execution?: Partial<ExecutionConfig>;
   readonly user?: string;
+  /** Without any, sessions are opened when they are asked for. */
+  readonly sessions?: SessionSource;
   readonly onFitness?: NonNullable<ExecutionsDeps['onFitness']>;
 }
 
@@ -48,6 +55,7 @@ export async function startExecutions(options: ExecutionsOptions): Promise<Execu
   const executions = new Executions({
     ...shared,
     randomness: systemRandomness,
+    sessions: options.sessions ?? new ColdSessions({ ...shared, randomness: systemRandomness }),
     books: new RunnerBooks(shared),
     config: {
       execution: { ...EXECUTION_CONFIG, ...options.execution },

@@ -9,11 +9,11 @@ import type { Config } from '../../config/config.js';
 import type { ClaimedRunner } from '../../runners/runner.js';
 import type { RunnerProcess } from '../../shell/frames.js';
 import { commandRequest, newToken } from '../command.js';
-import { openPipeSession } from '../pipe-session.js';
 import type { RunnerBook } from '../runner-book.js';
 import type { RunnerBooks } from '../runner-books.js';
 import { CONNECTION_LOST, openFailureSentence, refusalSentence } from '../sentences.js';
 import type { CommandEnd, CommandSession, SessionDeps } from '../session.js';
+import type { SessionLease, SessionSource } from '../session-source.js';
 import { ByteQueue } from './byte-queue.js';
 
 export interface ToolDeps extends SessionDeps {
@@ -22,6 +22,7 @@ export interface ToolDeps extends SessionDeps {
   readonly log: Logger;
   readonly config: Pick<Config, 'execution' | 'runner'>;
   readonly books: RunnerBooks;
+  readonly sessions: SessionSource;
 }
 
 export interface ToolRequest {
@@ -56,6 +57,7 @@ export class Tool implements AsyncDisposable {
   readonly #deps: ToolDeps;
   readonly #request: ToolRequest;
   readonly #book: RunnerBook;
+  readonly #lease: SessionLease;
   readonly #session: CommandSession;
   readonly #id: ExecutionId;
   readonly #endActivity: () => void;
@@ -70,7 +72,8 @@ export class Tool implements AsyncDisposable {
     this.#deps = deps;
     this.#request = request;
     this.#book = parts.book;
-    this.#session = parts.session;
+    this.#lease = parts.lease;
+    this.#session = parts.lease.session;
     this.#id = parts.id;
     this.#endActivity = parts.endActivity;
     this.#signal = AbortSignal.any([request.runner.runnerSignal, request.requestSignal]);
@@ -97,9 +100,8 @@ export class Tool implements AsyncDisposable {
     using limit = deadline(deps.clock, START_MS, 'EXECUTION_FAILED', 'the runner did not answer in time');
     const signal = AbortSignal.any([runner.runnerSignal, requestSignal, limit.signal]);
     try {
-      const folder = `/tmp/.serai-${deps.randomness.uuid()}`;
-      const session = await openPipeSession(deps, { runner, folder, signal });
-      const tool = new Tool(deps, request, { book, session, id, endActivity });
+      const lease = await deps.sessions.lease(book, 'files', signal);
+      const tool = new Tool(deps, request, { book, lease, id, endActivity });
       await book.enter(tool);
       tool.#start();
       return tool;
@@ -227,11 +229,9 @@ export class Tool implements AsyncDisposable {
   async #dispose(): Promise<void> {
     const { runnerSignal } = this.#request.runner;
     if (!this.#ended) this.#fail(new ServiceError('STOPPED', 'the operation was given up'));
-    if (runnerSignal.aborted) this.#session.destroy();
-    else {
-      if (this.#ended === 'failed') await this.#book.end(this);
-      await this.#session.close();
-    }
+    const isCut = this.#ended === 'failed';
+    if (isCut && !runnerSignal.aborted) await this.#book.end(this);
+    await this.#lease.release(runnerSignal.aborted ? 'gone' : isCut ? 'cut' : 'ended');
     await this.#book.leave(this);
     this.#endActivity();
   }
@@ -239,7 +239,7 @@ export class Tool implements AsyncDisposable {
 
 interface ToolParts {
   readonly book: RunnerBook;
-  readonly session: CommandSession;
+  readonly lease: SessionLease;
   readonly id: ExecutionId;
   readonly endActivity: () => void;
 }

@@ -3,6 +3,7 @@ import { hasCode, ServiceError } from '../../../lib/base/errors.js';
 import { systemRandomness } from '../../../lib/base/ids.js';
 import { silentLogger } from '../../../lib/base/log.js';
 import { FileTransfers } from '../../../lib/execution/files/transfers.js';
+import { ColdSessions } from '../../../lib/execution/cold-sessions.js';
 import { RunnerBooks } from '../../../lib/execution/runner-books.js';
 import { TestRunner } from '../../support/claimed-runner.js';
 import { EXECUTION_CONFIG } from '../../support/executions.js';
@@ -29,6 +30,7 @@ describe('file transfers', () => {
     files = new FileTransfers({
       ...shared,
       books,
+      sessions: new ColdSessions({ ...shared, randomness: systemRandomness }),
       randomness: systemRandomness,
       config: { execution: EXECUTION_CONFIG, runner: { user: 'user' } },
     });

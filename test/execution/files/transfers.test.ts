@@ -22,6 +22,7 @@ import { hasCode, messageOf } from '../../../lib/base/errors.js';
 import { systemRandomness } from '../../../lib/base/ids.js';
 import { silentLogger } from '../../../lib/base/log.js';
 import { FileTransfers } from '../../../lib/execution/files/transfers.js';
+import { ColdSessions } from '../../../lib/execution/cold-sessions.js';
 import { RunnerBooks } from '../../../lib/execution/runner-books.js';
 import type { FileEntry } from '../../../lib/protocol/files.js';
 import { TestRunner } from '../../support/claimed-runner.js';
@@ -74,9 +75,11 @@ describe('file transfers in a real shell', () => {
           clock: systemClock,
           log: silentLogger,
         };
+        const randomness = { ...systemRandomness, uuid: () => (ids.push(randomUUID()), ids.at(-1) ?? '') };
         files = new FileTransfers({
           ...shared,
-          randomness: { ...systemRandomness, uuid: () => (ids.push(randomUUID()), ids.at(-1) ?? '') },
+          randomness,
+          sessions: new ColdSessions({ ...shared, randomness }),
           books: new RunnerBooks(shared),
           config: { execution: EXECUTION_CONFIG, runner: { user: 'nobody' } },
         });

@@ -1,0 +1,32 @@
+import type { Randomness } from '../base/ids.js';
+import { openPipeSession } from './pipe-session.js';
+import type { RunnerBook } from './runner-book.js';
+import type { CommandSession, SessionDeps } from './session.js';
+import type { SessionKind, SessionLease, SessionSource } from './session-source.js';
+import { openTerminalSession } from './terminal-session.js';
+
+export interface ColdSessionsDeps extends SessionDeps {
+  readonly randomness: Randomness;
+}
+
+/** Sessions that are opened when they are asked for and serve one command. */
+export class ColdSessions implements SessionSource {
+  readonly #deps: ColdSessionsDeps;
+
+  constructor(deps: ColdSessionsDeps) {
+    this.#deps = deps;
+  }
+
+  async lease({ runner }: RunnerBook, kind: SessionKind, signal: AbortSignal): Promise<SessionLease> {
+    const folder = `/tmp/.serai-${this.#deps.randomness.uuid()}`;
+    const open = kind === 'terminal' ? openTerminalSession : openPipeSession;
+    const session = await open(this.#deps, { runner, folder, signal });
+    return { session, release: (how) => endSession(session, how === 'gone') };
+  }
+}
+
+/** Ends a session for good. */
+export async function endSession(session: CommandSession, isRunnerGone: boolean): Promise<void> {
+  if (isRunnerGone) session.destroy();
+  else await session.close();
+}
