@@ -52,6 +52,8 @@ export interface DevAgentOptions {
   readonly capacity?: Capacity;
   /** How long opening an exec takes beyond what it takes anyway; default 0. */
   readonly execDelayMs?: number;
+  /** Execs that are being opened at once; default: no bound. */
+  readonly maxExecsOpening?: number;
   /** How long starting a task takes beyond what it takes anyway; default 0. */
   readonly startDelayMs?: number;
   /** Tasks that are being started at once; default: no bound. */
@@ -94,13 +96,23 @@ export class DevAgent implements Lifecycle {
     this.#timestamps = new Timestamps(this.#clock);
     const cluster = (): Cluster => this.#running;
     const faults = (): Faults => this.faults;
-    this.#execs = new ExecServer({ cluster, faults, clock: this.#clock, delayMs: options.execDelayMs ?? 0 });
+    this.#execs = new ExecServer({
+      cluster,
+      faults,
+      clock: this.#clock,
+      delayMs: options.execDelayMs ?? 0,
+      opening: new Slots(options.maxExecsOpening ?? NO_BOUND),
+    });
     const app = createApp({
       cluster,
       log: this.#log,
       streams: this.#streams,
       faults,
-      self: () => ({ driver: this.#driver.name, isolates: this.#driver.name === 'sandbox' }),
+      self: () => ({
+        driver: this.#driver.name,
+        isolates: this.#driver.name === 'sandbox',
+        openExecs: this.#execs.size,
+      }),
     });
     this.#listener = new Listener({
       app,

@@ -13,6 +13,9 @@ export interface AgentArguments {
   readonly execDelayMs: number;
   readonly startDelayMs: number;
   readonly maxStarts: number | undefined;
+  readonly maxExecsOpening: number | undefined;
+  /** Beside `default`. */
+  readonly namespaces: readonly string[];
   /** End as soon as standard input does. */
   readonly diesWithParent: boolean;
 }
@@ -33,6 +36,9 @@ state in memory. For development, tests and demonstrations.
   --exec-delay TIME    what opening an exec costs, such as 60ms (0)
   --start-delay TIME   what starting a task costs, such as 500ms (0)
   --max-starts N       tasks that are started at once (no bound)
+  --max-execs-opening N
+                       execs that are opened at once, each for --exec-delay; the others wait (no bound)
+  --namespace NAME     one more namespace beside default; may be given more than once
   --die-with-parent    end as soon as standard input is closed
   --help               show this text
 `;
@@ -46,8 +52,9 @@ export function parseArguments(args: readonly string[]): AgentArguments {
     driver: values.driver === undefined ? undefined : driverName(values.driver),
     execDelayMs: time('--exec-delay', values['exec-delay']),
     startDelayMs: time('--start-delay', values['start-delay']),
-    maxStarts:
-      values['max-starts'] === undefined ? undefined : positive('--max-starts', values['max-starts']),
+    maxStarts: bound('--max-starts', values['max-starts']),
+    maxExecsOpening: bound('--max-execs-opening', values['max-execs-opening']),
+    namespaces: values.namespace.map(namespaceName),
     diesWithParent: values['die-with-parent'],
   };
 }
@@ -63,6 +70,8 @@ function parse(args: readonly string[]) {
         'exec-delay': { type: 'string', default: '0' },
         'start-delay': { type: 'string', default: '0' },
         'max-starts': { type: 'string' },
+        'max-execs-opening': { type: 'string' },
+        namespace: { type: 'string', multiple: true, default: [] },
         'die-with-parent': { type: 'boolean', default: false },
       },
     });
@@ -77,10 +86,19 @@ function wholeNumber(flag: string, text: string, max: number): number {
   throw new ArgumentError(`${flag} takes a whole number up to ${max}, not ${JSON.stringify(text)}`);
 }
 
-function positive(flag: string, text: string): number {
+function bound(flag: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
   const value = wholeNumber(flag, text, 1_000_000);
   if (value > 0) return value;
   throw new ArgumentError(`${flag} takes a number above 0`);
+}
+
+/** What Nomad takes for a name. */
+function namespaceName(text: string): string {
+  if (/^[A-Za-z0-9-]{1,128}$/.test(text)) return text;
+  throw new ArgumentError(
+    `--namespace takes up to 128 letters, digits and hyphens, not ${JSON.stringify(text)}`,
+  );
 }
 
 function time(flag: string, text: string): number {

@@ -61,7 +61,7 @@ async function serve(
   given: AgentArguments,
   { io, told, log }: { io: AgentIo; told: Promise<void>; log: Logger },
 ): Promise<number> {
-  const { port, execDelayMs, startDelayMs, maxStarts } = given;
+  const { port, execDelayMs, startDelayMs, maxStarts, maxExecsOpening, namespaces } = given;
   await using agent = new DevAgent({
     driver,
     port,
@@ -69,6 +69,8 @@ async function serve(
     execDelayMs,
     startDelayMs,
     ...(maxStarts === undefined ? {} : { maxStarts }),
+    ...(maxExecsOpening === undefined ? {} : { maxExecsOpening }),
+    namespaces: ['default', ...namespaces],
   });
   await agent.start();
   for (const remark of remarks) io.stderr.write(`serai agent: ${remark}\n`);

@@ -110,6 +110,8 @@ describe('serai agent', () => {
       [['--exec-delay', '60'], /--exec-delay takes a time such as 60ms or 1.5s, not "60"/],
       [['--driver', 'magic'], /--driver takes one of .*process.*, not "magic"/],
       [['--max-starts', '0'], /--max-starts takes a number above 0/],
+      [['--max-execs-opening', '0'], /--max-execs-opening takes a number above 0/],
+      [['--namespace', 'a b'], /--namespace takes up to 128 letters, digits and hyphens, not "a b"/],
       [['--nonsense'], /--nonsense/],
     ];
     for (const [args, message] of cases) {
@@ -128,6 +130,25 @@ describe('serai agent', () => {
     expect(second.err()).to.contain('EADDRINUSE');
     first.end();
     expect(await first.code).to.equal(0);
+  });
+
+  it('has the namespaces that it was given beside default', async () => {
+    const { code, end, out } = run(
+      '--port',
+      '0',
+      '--driver',
+      'simulated',
+      '--namespace',
+      'a',
+      '--namespace',
+      'b',
+    );
+    await eventually('the ready line', () => out().includes('\n'));
+    const answer = await fetch(`${/http:\S+/.exec(out())?.[0]}/v1/namespaces`);
+    const names = ((await answer.json()) as { Name: string }[]).map(({ Name }) => Name);
+    expect(names).to.deep.equal(['default', 'a', 'b']);
+    end();
+    expect(await code).to.equal(0);
   });
 
   it('answers --help', async () => {

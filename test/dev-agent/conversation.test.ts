@@ -108,7 +108,7 @@ describe('conversation with the embedded agent', () => {
     expect(self['config']).to.deep.equal(recorded['config']);
     expect(self['member']).to.deep.equal({ Name: `${raw.agent.nodeName}.global`, Status: 'alive' });
     expect(self['stats']?.['nomad']).to.deep.equal(recorded['stats']?.['nomad']);
-    expect(self['embedded']).to.deep.equal({ driver: 'process', isolates: false });
+    expect(self['embedded']).to.deep.equal({ driver: 'process', isolates: false, openExecs: 0 });
   });
 
   it('refuses what cannot be registered', async () => {

@@ -70,6 +70,27 @@ describe('costs that the embedded agent imitates', () => {
     await eventually('the end of the exec', () => raw.agent.openExecs === 0 && clock.armed === 0);
   });
 
+  it('opens no more execs at once than it may', async () => {
+    raw = await RawAgent.start({ driver: 'simulated', clock, execDelayMs: 50, maxExecsOpening: 1 });
+    await raw.register(sleeper('2-a'));
+    await placed(1);
+    await clock.advance(10);
+    const ID = (await raw.allocations('2-a'))[0]?.ID ?? '';
+    const execs = [1, 2, 3].map(() => raw.exec(ID, ['echo', 'hi'], { tty: true }));
+    await Promise.all(execs.map(({ opened }) => opened));
+    const [first, left, last] = execs;
+    await eventually('the delay', () => clock.armed > 0);
+    left?.socket.terminate();
+    await eventually('the client to be gone', () => raw.agent.openExecs === 2);
+    await clock.advance(50);
+    await first?.closed;
+    expect(last?.frames).to.deep.equal([]);
+    await eventually('the next delay', () => clock.armed > 0);
+    await clock.advance(50);
+    await last?.closed;
+    expect(last?.stdout).to.equal('hi\r\n');
+  });
+
   it('lets a task be stopped while it is being started', async () => {
     const started = gate();
     const asked = gate();

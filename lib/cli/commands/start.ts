@@ -33,6 +33,7 @@ const AGENT_FLAGS = {
   'exec-delay': { value: 'TIME', help: 'what opening an exec costs on the embedded agent, such as 60ms' },
   'start-delay': { value: 'TIME', help: 'what starting a runner costs on the embedded agent' },
   'max-starts': { value: 'N', help: 'runners that the embedded agent starts at once' },
+  'max-execs-opening': { value: 'N', help: 'execs that the embedded agent opens at once' },
 } as const satisfies FlagSpecs;
 
 export const START_FLAGS = {

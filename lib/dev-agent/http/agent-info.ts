@@ -4,7 +4,7 @@ import { sendQuery } from './answers.js';
 
 export interface AgentInfoDeps extends RouteDeps {
   /** What the agent says of itself beyond what a real one says. */
-  readonly self: () => { readonly driver: string; readonly isolates: boolean };
+  readonly self: () => { readonly driver: string; readonly isolates: boolean; readonly openExecs: number };
 }
 
 /** The Nomad whose answers are imitated. */

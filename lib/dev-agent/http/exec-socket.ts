@@ -1,5 +1,6 @@
 import type { WebSocket } from 'ws';
 import type { Clock } from '../../base/clock.js';
+import type { Slots } from '../../base/slots.js';
 import type { Cluster } from '../cluster.js';
 import type { DriverExec } from '../driver.js';
 import { messageOf } from '../../base/errors.js';
@@ -28,6 +29,8 @@ export interface ExecSocketDeps {
   readonly cluster: Cluster;
   readonly clock: Clock;
   readonly delayMs: number;
+  /** Execs that are being opened at once. */
+  readonly opening: Slots;
 }
 
 const POLICY_VIOLATION = 1008;
@@ -98,8 +101,8 @@ export class ExecSocket {
   }
 
   async #open(): Promise<{ exec: DriverExec; onOpened: () => void }> {
-    const { allocationId, task: taskName, command, tty } = this.#request;
-    const { cluster, clock, delayMs } = this.#deps;
+    const { allocationId, task: taskName, command } = this.#request;
+    const { cluster, opening } = this.#deps;
     if (allocationId.length !== 36) {
       throw new Refusal(INTERNAL_ERROR, 'alloc lookup failed: index error: UUID must be 36 characters');
     }
@@ -112,6 +115,12 @@ export class ExecSocket {
     }
     const notRunning = new Refusal(POLICY_VIOLATION, `task "${taskName}" is not running.`);
     if (!cluster.client.runner(allocationId)?.task(taskName)?.handle) throw notRunning;
+    return await opening.with(() => this.#start(notRunning), this.#closed.signal);
+  }
+
+  async #start(notRunning: Refusal): Promise<{ exec: DriverExec; onOpened: () => void }> {
+    const { allocationId, task: taskName, command, tty } = this.#request;
+    const { cluster, clock, delayMs } = this.#deps;
     if (delayMs > 0) await clock.sleep(delayMs, this.#closed.signal);
     const task = cluster.client.runner(allocationId)?.task(taskName);
     if (!task?.handle) throw notRunning;
