@@ -3,7 +3,7 @@ import { ServiceError } from '../base/errors.js';
 import type { AllocationId, RunnerId } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import { RunnerHandle, runnerGone } from './handle.js';
-import { isGoneReason } from './life.js';
+import { toldReason } from './life.js';
 import type { GoneReason } from './runner.js';
 import type { RemovalReason, State } from './state.js';
 import { environmentOf, runnerOf } from './state.js';
@@ -63,7 +63,7 @@ export class Handles {
   takeBack(id: RunnerId, why: RemovalReason): void {
     const handle = this.#handles.get(id);
     if (!handle) return;
-    const reason = isGoneReason(why) ? why : 'allocation-stopped';
+    const reason = toldReason(why);
     this.#handles.delete(id);
     this.#deps.log.info('a runner is gone', { runnerId: id, reason });
     handle.end(runnerGone(id, reason));

@@ -6,7 +6,7 @@
 import type { RunnerId } from '../base/ids.js';
 import type { Allocation } from '../nomad/model.js';
 import { currentOf, goneReason, isFit, mayRecover, mergeAllocation } from './allocation-record.js';
-import type { AllocationRecord } from './allocation-record.js';
+import type { AllocationRecord, IsNodeDown } from './allocation-record.js';
 import type { Draft } from './draft.js';
 import { poolFailed, poolStarted } from './pool-health.js';
 import type { GoneReason } from './runner.js';
@@ -64,12 +64,12 @@ export function follow(draft: Draft, runner: Runner, restarted = false): void {
       else if (record) remove(draft, runner, goneReason(record, draft.isNodeDown));
       return;
     case 'used': {
-      const reason = lossOf(draft, runner, phase.allocationId, restarted);
+      const reason = lossOf(runner, phase.allocationId, restarted, draft.isNodeDown);
       if (reason) remove(draft, runner, reason);
       return;
     }
     case 'claiming': {
-      const reason = lossOf(draft, runner, record?.id, restarted);
+      const reason = lossOf(runner, record?.id, restarted, draft.isNodeDown);
       if (reason || phase.generation !== runner.generation) {
         draft.setPhase(runner, { ...phase, lost: phase.lost ?? reason ?? 'allocation-stopped' });
       }
@@ -103,17 +103,17 @@ function followUnclaimed(draft: Draft, runner: Runner, record: AllocationRecord 
   draft.wake(context.now + context.startTimeoutMs);
 }
 
-/** Why a runner with this allocation can no longer be its client's, or undefined while all is well. */
-function lossOf(
-  draft: Draft,
+/** Why what ran in this allocation of a runner is lost, or undefined while all is well. */
+export function lossOf(
   runner: Runner,
   allocationId: AllocationRecord['id'] | undefined,
   restarted: boolean,
+  isNodeDown: IsNodeDown,
 ): GoneReason | undefined {
   const own = runner.allocations.find((record) => record.id === allocationId);
   if (!own) return 'allocation-stopped';
   if (restarted) return own.outOfMemory ? 'out-of-memory' : 'restarted';
-  if (!isFit(own, draft.isNodeDown)) return goneReason(own, draft.isNodeDown);
+  if (!isFit(own, isNodeDown)) return goneReason(own, isNodeDown);
   return currentOf(runner.allocations)?.id === own.id ? undefined : 'allocation-stopped';
 }
 
@@ -124,11 +124,7 @@ export function becomeUsed(
   record: AllocationRecord,
   timeoutSeconds: number,
 ): void {
-  draft.setRunner({
-    ...runner,
-    generation: runner.generation + 1,
-    phase: { name: 'used', allocationId: record.id, timeoutSeconds },
-  });
+  draft.setPhase(runner, { name: 'used', allocationId: record.id, timeoutSeconds });
   draft.effect({ kind: 'claimed', id: runner.id });
 }
 
@@ -138,7 +134,7 @@ export function remove(draft: Draft, runner: Runner, reason: RemovalReason): voi
   if (phase.name === 'removing') return;
   if (phase.name === 'claiming' && phase.lost === undefined) {
     // The write is on its way: the claim is told when it returns, and the job purged then.
-    draft.setPhase(runner, { ...phase, lost: isGoneReason(reason) ? reason : 'allocation-stopped' });
+    draft.setPhase(runner, { ...phase, lost: toldReason(reason) });
     return;
   }
   if (phase.name === 'claiming') return;
@@ -153,7 +149,8 @@ export function removeClaimed(draft: Draft, runner: Runner, reason: RemovalReaso
   draft.effect({ kind: 'purge', id: runner.id });
 }
 
-/** What a client may be told, as against what concerns the pool alone. */
-export function isGoneReason(reason: RemovalReason): reason is GoneReason {
-  return reason !== 'retired' && reason !== 'failed' && reason !== 'purged-outside';
+/** What whoever uses a runner is told: what concerns the pool alone means to them that Nomad ended it. */
+export function toldReason(reason: RemovalReason): GoneReason {
+  const concernsPool = reason === 'retired' || reason === 'failed' || reason === 'purged-outside';
+  return concernsPool ? 'allocation-stopped' : reason;
 }

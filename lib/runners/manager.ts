@@ -16,11 +16,13 @@ import { Catalog } from './catalog.js';
 import type { ClaimOptions } from './claims.js';
 import { Claims } from './claims.js';
 import { Follower } from './follow.js';
+import { unknownRunner } from './handle.js';
 import { Handles } from './handles.js';
+import { Lives } from './lives.js';
 import type { Effect } from './observation.js';
 import { Registrar } from './registrar.js';
 import { Removals } from './removals.js';
-import type { ClaimedRunner } from './runner.js';
+import type { ClaimedRunner, PoolListener } from './runner.js';
 import { createStatistics } from './statistics.js';
 import { Witness } from './witness.js';
 import { UnfitEnvironments } from './unfit.js';
@@ -53,6 +55,7 @@ export class RunnerManager implements Runners, Lifecycle {
   readonly #claims: Claims;
   readonly #unfit = new UnfitEnvironments();
   readonly #handles: Handles;
+  readonly #lives: Lives;
   readonly #witness: Witness;
   #state: LifecycleState = 'new';
   #stopping: Promise<void> | undefined;
@@ -67,8 +70,10 @@ export class RunnerManager implements Runners, Lifecycle {
       randomness,
       startTimeoutMs: deps.pool.startTimeout * 1000,
       perform: (effect) => this.#perform(effect),
+      changed: (changes) => this.#lives.follow(changes),
     });
     this.#world = world;
+    this.#lives = new Lives(world.state);
     const witness = new Witness({ nomad, store, world, log, background });
     this.#witness = witness;
     this.#handles = new Handles({
@@ -216,6 +221,16 @@ export class RunnerManager implements Runners, Lifecycle {
     }
   }
 
+  /**
+   * Tells of each idle runner, once in each life of its task: of those that are idle now at once, the oldest first. The
+   * returned function ends that; the signals of lives that were told of go on to follow them.
+   */
+  listen(listener: PoolListener): () => void {
+    return this.#state === 'new' || this.#state === 'running'
+      ? this.#lives.listen(listener)
+      : () => undefined;
+  }
+
   onGone(listener: (id: RunnerId) => void): () => void {
     return this.#handles.onGone(listener);
   }
@@ -234,6 +249,7 @@ export class RunnerManager implements Runners, Lifecycle {
     this.#state = 'stopping';
     this.#world.stop();
     this.#handles.stop();
+    this.#lives.stop();
     await this.#background.stop();
     this.#state = 'stopped';
   }
@@ -262,10 +278,4 @@ export class RunnerManager implements Runners, Lifecycle {
         this.#handles.takeBack(effect.id, effect.reason);
     }
   }
-}
-
-function unknownRunner(id: string): ServiceError {
-  return new ServiceError('RUNNER_GONE', `runner ${id} is not in use: it is gone, or never was`, {
-    details: { runnerId: id },
-  });
 }

@@ -76,7 +76,7 @@ export interface Runner {
   /** Hash of what it was made of; undefined on runners of another tool. */
   readonly spec: string | undefined;
   readonly phase: Phase;
-  /** Raised whenever the life in it begins anew: by a restart, another allocation, a claim. */
+  /** Raised whenever the life in it begins anew: by a restart or another allocation. A claim goes on with the same life. */
   readonly generation: number;
   /** Sequence at which Nomad was last known to have the job; undefined until it has. */
   readonly seen: number | undefined;

@@ -3,7 +3,7 @@ import type { Randomness } from '../base/ids.js';
 import { newRunnerId } from '../base/ids.js';
 import type { Context, Effect, Observation } from './observation.js';
 import { reconcile } from './reconcile.js';
-import type { State } from './state.js';
+import type { Changes, State } from './state.js';
 import { commit, createState } from './state.js';
 
 export interface WorldDeps {
@@ -12,6 +12,8 @@ export interface WorldDeps {
   readonly startTimeoutMs: number;
   /** Called for each effect after the change that asked for it is in force. Starts work, and throws nothing. */
   readonly perform: (effect: Effect) => void;
+  /** Called once for each observation, after its effects. Throws nothing. */
+  readonly changed: (changes: Changes) => void;
 }
 
 /**
@@ -86,6 +88,7 @@ export class World {
     commit(this.#state, changes);
     if (wakeAt !== undefined) this.#armAt(wakeAt, now);
     for (const effect of effects) this.#deps.perform(effect);
+    this.#deps.changed(changes);
   }
 
   #armAt(at: number, now: number): void {
