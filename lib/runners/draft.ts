@@ -2,7 +2,7 @@ import type { EnvironmentId, RunnerId } from '../base/ids.js';
 import type { StoredEnvironment } from '../environments/store.js';
 import type { Context, Effect } from './observation.js';
 import type { Changes, Counts, Grave, NodeRecord, Phase, Pool, Runner, State } from './state.js';
-import { countOf, environmentOf, NO_COUNTS } from './state.js';
+import { countOf, environmentOf, HEALTHY, NO_COUNTS } from './state.js';
 
 /** What `reconcile` answers. */
 export interface Step {
@@ -87,16 +87,13 @@ export class Draft {
       stored,
       phase: 'wanted',
       counts: NO_COUNTS,
-      failures: 0,
-      failedStarts: 0,
-      retryAt: 0,
-      trouble: undefined,
+      ...HEALTHY,
       seen: this.sequence,
     };
     const isNewSpec = known?.stored.environment.specHash !== stored.environment.specHash;
     this.#pools.set(id, {
       ...pool,
-      ...(isNewSpec ? { failures: 0, failedStarts: 0, retryAt: 0, trouble: undefined } : {}),
+      ...(isNewSpec ? HEALTHY : {}),
       stored,
       counts: this.members(id).reduce(
         (counts, runner) => shift(counts, countOf(runner, stored), 1),

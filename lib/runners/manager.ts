@@ -23,6 +23,7 @@ import type { Effect } from './observation.js';
 import { Registrar } from './registrar.js';
 import { Removals } from './removals.js';
 import type { ClaimedRunner, PoolListener } from './runner.js';
+import { runnerOf } from './state.js';
 import { createStatistics } from './statistics.js';
 import { Witness } from './witness.js';
 import { UnfitEnvironments } from './unfit.js';
@@ -229,6 +230,23 @@ export class RunnerManager implements Runners, Lifecycle {
     return this.#state === 'new' || this.#state === 'running'
       ? this.#lives.listen(listener)
       : () => undefined;
+  }
+
+  /**
+   * A check found that an idle runner answers wrongly: it is replaced, and its pool says why. False, and nothing is
+   * changed, where the runner is not idle any more; a claim under way wins.
+   */
+  replaceIdle(id: RunnerId, reason: string): boolean {
+    const isIdle = runnerOf(this.#world.state, id)?.phase.name === 'idle';
+    if (!isIdle || this.#state !== 'running') return false;
+    this.#deps.log.warn('an idle runner answers wrongly and is replaced', { runnerId: id, reason });
+    this.#world.dispatch({ kind: 'checked', id, fault: reason });
+    return true;
+  }
+
+  /** A check found that a runner answers as it has to, so its pool has no more reason to doubt its kind. */
+  confirmIdle(id: RunnerId): void {
+    this.#world.dispatch({ kind: 'checked', id, fault: undefined });
   }
 
   onGone(listener: (id: RunnerId) => void): () => void {

@@ -59,6 +59,8 @@ export type Observation =
   // What clients and timers do
   | { readonly kind: 'taken'; readonly id: RunnerId; readonly timeoutSeconds: number }
   | { readonly kind: 'claim-settled'; readonly id: RunnerId; readonly outcome: ClaimOutcome }
+  /** What was asked of a runner in its pool: `fault` is what is wrong with the answer, undefined where it is right. */
+  | { readonly kind: 'checked'; readonly id: RunnerId; readonly fault: string | undefined }
   | { readonly kind: 'released'; readonly id: RunnerId; readonly reason: RemovalReason }
   | { readonly kind: 'environment-put'; readonly stored: StoredEnvironment }
   | { readonly kind: 'environment-deleting'; readonly id: EnvironmentId }

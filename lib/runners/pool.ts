@@ -9,7 +9,7 @@
 import type { EnvironmentId, RunnerId } from '../base/ids.js';
 import { currentOf } from './allocation-record.js';
 import type { Draft } from './draft.js';
-import { poolFailed } from './pool-health.js';
+import { poolDoubted, poolFailed, poolProved } from './pool-health.js';
 import { addStarting, remove } from './life.js';
 import type { Pool, Runner, State } from './state.js';
 import { isCurrent } from './state.js';
@@ -97,6 +97,23 @@ export function replaceLate(draft: Draft, pool: Pool): void {
     }
     const told = phase.blocked ?? `a runner did not start within ${startTimeoutMs / 1000} s`;
     poolFailed(draft, id, told, true);
+    remove(draft, runner, 'failed');
+  }
+}
+
+/**
+ * A runner was asked something, and `fault` is what is wrong with its answer, if anything. A claim that was first wins;
+ * and of what the environment is now, only a runner of the current specification says anything.
+ */
+export function applyCheck(draft: Draft, id: RunnerId, fault: string | undefined): void {
+  const runner = draft.runner(id);
+  const pool = runner && draft.pool(runner.environmentId);
+  if (!pool) return;
+  const isOfPool = isCurrent(runner, pool.stored);
+  if (fault === undefined) {
+    if (isOfPool) poolProved(draft, runner.environmentId);
+  } else if (runner.phase.name === 'idle') {
+    if (isOfPool) poolDoubted(draft, runner.environmentId, fault);
     remove(draft, runner, 'failed');
   }
 }

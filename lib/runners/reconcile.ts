@@ -32,8 +32,8 @@ import {
   purgeAgain,
 } from './listing.js';
 import type { ClaimOutcome, Context, Observation, RunnerJob } from './observation.js';
-import { plan, replaceLate } from './pool.js';
-import { poolFailed } from './pool-health.js';
+import { applyCheck, plan, replaceLate } from './pool.js';
+import { easeDoubt, poolFailed } from './pool-health.js';
 import type { RemovalReason, State } from './state.js';
 import { environmentOf, isCurrent } from './state.js';
 
@@ -92,6 +92,9 @@ function apply(draft: Draft, observation: Observation): void {
       return;
     case 'released':
       onReleased(draft, observation.id, observation.reason);
+      return;
+    case 'checked':
+      applyCheck(draft, observation.id, observation.fault);
       return;
     case 'template-found':
       onTemplateFound(draft, observation.stored);
@@ -282,6 +285,7 @@ function onTick(draft: Draft): void {
   if (!draft.synced || !draft.reachable) return;
   for (const pool of draft.pools()) {
     replaceLate(draft, pool);
+    easeDoubt(draft, pool.stored.environment.id);
     draft.touched.add(pool.stored.environment.id);
   }
 }

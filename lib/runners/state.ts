@@ -49,8 +49,10 @@ export interface Pool {
   readonly failedStarts: number;
   /** No registration before this time. */
   readonly retryAt: number;
-  /** Why the last start or registration failed. */
+  /** Why the last start or registration failed, or what a check found. */
   readonly trouble: string | undefined;
+  /** Set while an idle runner proves nothing, since one was found that answers wrongly: until when at the latest. */
+  readonly doubtUntil: number | undefined;
   /** Sequence at which Nomad was last known to have the template. */
   readonly seen: number;
 }
@@ -195,6 +197,15 @@ export function isCurrent(runner: Runner, stored: StoredEnvironment): boolean {
   if (runner.spec === undefined) return stored.foreign;
   return runner.spec === stored.environment.specHash;
 }
+
+/** How a pool is doing of which nothing bad is known. */
+export const HEALTHY: Pick<Pool, 'failures' | 'failedStarts' | 'retryAt' | 'trouble' | 'doubtUntil'> = {
+  failures: 0,
+  failedStarts: 0,
+  retryAt: 0,
+  trouble: undefined,
+  doubtUntil: undefined,
+};
 
 export const NO_COUNTS: Counts = {
   idle: 0,

@@ -6,7 +6,8 @@ import type { UnfitEnvironments } from './unfit.js';
 export function describeReason(state: State, pool: Pool): string | undefined {
   if (!state.reachable) return 'Nomad cannot be reached';
   const { environment } = pool.stored;
-  if (pool.counts.idle >= environment.prewarmingPoolSize) return undefined;
+  const isFull = pool.counts.idle >= environment.prewarmingPoolSize;
+  if (isFull) return pool.doubtUntil === undefined ? undefined : pool.trouble;
   if (pool.counts.blocked === 0) return pool.trouble;
   for (const { phase } of state.members.get(environment.id)?.values() ?? []) {
     if (phase.name === 'starting' && phase.blocked !== undefined) return phase.blocked;
