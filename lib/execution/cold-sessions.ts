@@ -1,4 +1,5 @@
 import type { Randomness } from '../base/ids.js';
+import { openFileSession } from './file-session.js';
 import { openPipeSession } from './pipe-session.js';
 import type { RunnerBook } from './runner-book.js';
 import type { CommandSession, SessionDeps } from './session.js';
@@ -8,6 +9,8 @@ import { openTerminalSession } from './terminal-session.js';
 export interface ColdSessionsDeps extends SessionDeps {
   readonly randomness: Randomness;
 }
+
+const OPEN = { terminal: openTerminalSession, pipe: openPipeSession, files: openFileSession } as const;
 
 /** Sessions that are opened when they are asked for and serve one command. */
 export class ColdSessions implements SessionSource {
@@ -19,8 +22,7 @@ export class ColdSessions implements SessionSource {
 
   async lease({ runner }: RunnerBook, kind: SessionKind, signal: AbortSignal): Promise<SessionLease> {
     const folder = `/tmp/.serai-${this.#deps.randomness.uuid()}`;
-    const open = kind === 'terminal' ? openTerminalSession : openPipeSession;
-    const session = await open(this.#deps, { runner, folder, signal });
+    const session = await OPEN[kind](this.#deps, { runner, folder, signal });
     return { session, release: (how) => endSession(session, how === 'gone') };
   }
 }

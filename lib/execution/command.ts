@@ -12,14 +12,19 @@ export function newToken(randomness: Randomness): string {
     .padStart(39, '0');
 }
 
-export interface CommandSource {
+export interface UserSource {
+  readonly privileged: boolean;
+  readonly config: Pick<Config, 'runner'>;
+  readonly environment: Environment;
+  /** Who unprivileged commands of this runner are, once that was found out. */
+  readonly user: RunnerUser | undefined;
+}
+
+export interface CommandSource extends Omit<UserSource, 'privileged'> {
   readonly id: ExecutionId;
   readonly token: string;
   readonly request: Pick<ExecutionRequest, 'command' | 'privileged' | 'environment' | 'workingDirectory'>;
   readonly config: Pick<Config, 'execution' | 'runner'>;
-  readonly environment: Environment;
-  /** Who unprivileged commands of this runner are, once that was found out. */
-  readonly user: RunnerUser | undefined;
 }
 
 /** A request of a client as the runner gets it: with everything that the configuration and the environment add. */
@@ -35,14 +40,14 @@ export function commandRequest(source: CommandSource): CommandRequest {
       ...request.environment,
     },
     workingDirectory: request.workingDirectory,
-    user: userChoice(source),
+    user: userChoice({ ...source, privileged: request.privileged }),
     splitStderr: config.execution.interactiveStderr,
   };
 }
 
 /** A user that the environment names must exist; the configured one is only preferred to `nobody`. */
-function userChoice({ request, config, environment, user }: CommandSource): UserChoice {
-  if (request.privileged) return { kind: 'privileged' };
+export function userChoice({ privileged, config, environment, user }: UserSource): UserChoice {
+  if (privileged) return { kind: 'privileged' };
   if (user) return { kind: 'known', user };
   const names = environment.user === undefined ? [config.runner.user, 'nobody'] : [environment.user];
   return { kind: 'first-of', names };

@@ -138,6 +138,7 @@ class PipeSession implements CommandSession {
         return;
       case 'started':
       case 'exited':
+      case 'idle':
       case undefined:
     }
   }

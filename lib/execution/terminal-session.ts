@@ -197,6 +197,8 @@ class TerminalSession implements CommandSession {
         return;
       case 'refused':
         current.outcome.settle(line);
+        return;
+      case 'idle':
     }
   }
 

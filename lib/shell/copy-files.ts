@@ -2,27 +2,20 @@ import { quote } from './quote.js';
 import { script } from './script.js';
 
 /**
- * The script that deletes and copies files in a runner, as root.
+ * Functions of the file loop (file-loop.ts) that delete and copy files in a runner, as root.
  *
- * Over standard input come this script and, once it printed `R`, a tar archive. The archive is unpacked into a private
- * staging folder, and each file is renamed from there to its place, so a file is there whole or not at all.
+ * Over standard input comes a tar archive. It is unpacked into a private staging folder, the one of the loop, which clears
+ * it away; each file is renamed from there to its place, so a file is there whole or not at all.
  *
  * Invariant: nothing is written or removed through a link that a program planted. The way to a folder is walked one
  * component at a time, and after each step the physical place must be the expected one; since the working folder is
  * then held by the process, a link planted a moment later redirects nothing. A link is followed only in a folder that
  * root alone can write. `mv` into `.` replaces a link of the file's name, and `rm` removes the link itself.
  *
- * Out, a line each: `R` (send the archive), `F <step> <item> <reason>` (that one failed), `D` (done).
+ * Out, a line each: `F <step> <item> <reason>` (that one failed), `D` (done).
  */
-const FUNCTIONS = script(`
-LC_ALL=C
-export LC_ALL
-unset CDPATH
-umask 022
-exec 2>/dev/null
-cd -P .
-serai_root=$PWD
-serai_uid=$(id -u)
+export const COPY_FILES = script(`
+serai_me=$(id -u)
 serai_broken=
 serai_say() { printf '%s\\n' "$*"; }
 serai_fail() { serai_say F "$1" "$2" "\${3##*: }"; }
@@ -89,18 +82,17 @@ serai_refused_removal() {
 # STEP FOLDER: a folder in which everybody may make files and nobody may change or remove those of others.
 serai_folder() {
   serai_enter "$2" make &&
-    { [ "$serai_uid" != 0 ] || serai_why=$(chown 0:0 . 2>&1); } &&
+    { [ "$serai_me" != 0 ] || serai_why=$(chown 0:0 . 2>&1); } &&
     serai_why=$(chmod 1777 . 2>&1) || serai_fail "$1" 0 "$serai_why"
 }
 
 # Takes the archive into the staging folder.
 serai_unpack() {
-  serai_broken=$(mkdir -m 700 "$serai_stage" 2>&1) || serai_stage=/nonexistent
-  serai_say R
-  if [ -n "$serai_broken" ]; then
-    cat >/dev/null
-  else
+  serai_stage=$serai_d
+  if serai_broken=$(mkdir -m 700 "$serai_stage" 2>&1); then
     serai_broken=$(tar -x -f - -C "$serai_stage" 2>&1) && serai_broken=
+  else
+    serai_stage=/nonexistent
   fi
   serai_broken=\${serai_broken%%
 *}
@@ -114,7 +106,7 @@ serai_check() {
   [ "$2" = "$4" ] || mv -f "$serai_stage/$1/$2" "$serai_stage/$1/$4"
 }
 
-# STEP GROUP FOLDER NAME…: moves files of a staging group into their folder.
+# STEP GROUP FOLDER NAME…: moves files of a staging group into their folder, with one program where nothing is wrong.
 serai_place() {
   serai_step=$1
   serai_group=$serai_stage/$2
@@ -125,15 +117,31 @@ serai_place() {
     if [ -n "$serai_why" ]; then
       serai_fail "$serai_step" "$serai_k" "$serai_why"
     elif [ -d "./$serai_n" ] && [ ! -L "./$serai_n" ]; then
+      rm -f "$serai_group/$serai_n"
       serai_fail "$serai_step" "$serai_k" 'Is a directory'
     elif [ ! -f "$serai_group/$serai_n" ]; then
       serai_fail "$serai_step" "$serai_k" "\${serai_broken:-No such file or directory}"
-    else
+    fi
+    serai_k=$((serai_k + 1))
+  done
+  [ -z "$serai_why" ] || return
+  serai_move "$@" && return
+  serai_k=0
+  for serai_n do
+    if [ -f "$serai_group/$serai_n" ]; then
       serai_x=$(mv -f "$serai_group/$serai_n" . 2>&1) || serai_fail "$serai_step" "$serai_k" "$serai_x"
     fi
     serai_k=$((serai_k + 1))
   done
-  serai_why=
+}
+
+# NAME…: moves those that the staging group has.
+serai_move() {
+  for serai_n do
+    shift
+    [ ! -f "$serai_group/$serai_n" ] || set -- "$@" "$serai_group/$serai_n"
+  done
+  [ $# = 0 ] || mv -f "$@" .
 }
 `);
 
@@ -156,21 +164,13 @@ export function stagedPath(step: number, file: StagedFile): string {
   return `${step}/${file.alias}`;
 }
 
-/** The script for these steps, in this order. `stage` is a folder that does not exist yet. */
-export function copyScript(stage: string, steps: readonly FileStep[]): string {
+/** The calls for these steps, in this order. An archive is taken where there is a step that places files. */
+export function copyCall(steps: readonly FileStep[]): string {
   const calls = steps.flatMap((step, index) => callsOf(step, index));
   const takesArchive = steps.some((step) => step.kind === 'place');
   const removals = calls.filter(({ early }) => early).map(({ line }) => line);
   const rest = calls.filter(({ early }) => !early).map(({ line }) => line);
-  return [
-    FUNCTIONS,
-    `serai_stage=${quote(stage)}\n`,
-    ...removals,
-    ...(takesArchive ? ['serai_unpack\n'] : []),
-    ...rest,
-    ...(takesArchive ? [`rm -rf ${quote(stage)}\n`] : []),
-    'serai_say D\n',
-  ].join('');
+  return [...removals, ...(takesArchive ? ['serai_unpack\n'] : []), ...rest, 'serai_say D\n'].join('');
 }
 
 function callsOf(step: FileStep, index: number): { line: string; early: boolean }[] {

@@ -36,6 +36,8 @@ export type ControlLine =
   | { readonly kind: 'user'; readonly token: string; readonly user: RunnerUser }
   | { readonly kind: 'started'; readonly token: string }
   | { readonly kind: 'exited'; readonly token: string; readonly exitCode: number }
+  /** Everything is in order again after a command; `isAlone`: no process lives that was not there before it. */
+  | { readonly kind: 'idle'; readonly token: string; readonly isAlone: boolean }
   /** The token is `-` where no request was read yet. */
   | { readonly kind: 'refused'; readonly token: string; readonly refusal: Refusal };
 
@@ -52,6 +54,7 @@ const READY = /^R (\d+) (\d+) (\d+)$/;
 const USER = /^U (\d+) (\S+) (\S+) (\d+) (\d+) (.*)$/;
 const STARTED = /^S (\d+)$/;
 const EXITED = /^X (\d+) (\d{1,3})$/;
+const IDLE = /^I (\d+) (clean|suspect)$/;
 const REFUSED = /^E (\d+|-) ([a-z-]+)$/;
 
 /** Undefined for a line that is none of ours. */
@@ -70,6 +73,8 @@ export function parseControlLine(line: string): ControlLine | undefined {
   if (started) return { kind: 'started', token: started[1] ?? '' };
   const exited = EXITED.exec(line);
   if (exited) return { kind: 'exited', token: exited[1] ?? '', exitCode: Number(exited[2]) };
+  const idle = IDLE.exec(line);
+  if (idle) return { kind: 'idle', token: idle[1] ?? '', isAlone: idle[2] === 'clean' };
   const refused = REFUSED.exec(line);
   const refusal = REFUSALS.find((name) => name === refused?.[2]);
   return refusal === undefined ? undefined : { kind: 'refused', token: refused?.[1] ?? '', refusal };

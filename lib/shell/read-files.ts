@@ -1,47 +1,39 @@
+import { assignment, quote } from './quote.js';
 import { script } from './script.js';
 
 /**
- * The scripts that list and read files in a runner, as the user who asks. The path comes in the variable `serai_path`,
- * never in the text of the script.
+ * Functions of the file loop (file-loop.ts) that list and read files, as the user who asks. A path is an argument of
+ * theirs, quoted, and never part of their text.
  *
- * A listing is a run of records, each field ended by a NUL, which no name can hold. With GNU find one process writes it;
- * elsewhere `stat` writes the numbers of a batch and the shell its names.
+ * A listing is a run of records, each field ended by a NUL, which no name can hold. The first record is that of the path
+ * itself. With GNU find nothing runs but find, in the place of the tool that becomes the user, so nothing is looked at with
+ * other rights than the user's; elsewhere `stat` writes the numbers of a batch and the shell its names.
  */
 
-/** Fields of an entry in the order in which the scripts write them. */
+/** Fields of an entry in the order in which they are written. */
 export const LIST_FIELDS = ['mode', 'size', 'modified', 'owner', 'group', 'path', 'target'] as const;
 
-/** Exit code of both scripts where the path is missing or may not be read. */
+/** Exit code where the path is missing or may not be read. */
 export const UNREADABLE = 44;
 
-/** `serai_depth` is empty, or 1 for the folder alone. */
-export const LIST_FILES = script(`
-LC_ALL=C
-export LC_ALL
-exec 2>/dev/null
-serai_p=$serai_path
-unset serai_path
-case $serai_p in
-  /*|./*|../*|.|..) ;;
-  *) serai_p=./$serai_p ;;
+/**
+ * Exit code of find where it had something to complain of: of a path that is missing or closed, when there is no record
+ * but that of a folder itself; else of folders further down.
+ */
+export const INCOMPLETE = 1;
+
+/** PATH DEPTH: a listing without GNU find. */
+const LISTER = script(`
+[ -e "$1" ] || [ -L "$1" ] || exit ${UNREADABLE}
+case $1 in
+  */) [ -d "$1" ] || exit ${UNREADABLE} ;;
 esac
-[ -e "$serai_p" ] || [ -L "$serai_p" ] || exit ${UNREADABLE}
-case $serai_p in
-  */) [ -d "$serai_p" ] || exit ${UNREADABLE} ;;
-esac
-serai_min=0
-if [ -d "$serai_p" ] && { [ ! -L "$serai_p" ] || [ "$serai_p" != "\${serai_p%/}" ]; }; then
-  [ -r "$serai_p" ] && [ -x "$serai_p" ] || exit ${UNREADABLE}
-  serai_min=1
+if [ -d "$1" ] && { [ ! -L "$1" ] || [ "$1" != "\${1%/}" ]; }; then
+  [ -r "$1" ] && [ -x "$1" ] || exit ${UNREADABLE}
 fi
-command -v find >/dev/null || exit 1
-set -- "$serai_p" -mindepth "$serai_min"
-[ -z "$serai_depth" ] || set -- "$@" -maxdepth "$serai_depth"
-if find / -prune -printf '' >/dev/null; then
-  find "$@" -printf '%M\\0%s\\0%T@\\0%u\\0%g\\0%p\\0%l\\0'
-  exit 0
-fi
-find "$@" -exec sh -c '
+command -v find >/dev/null || exit 127
+if [ -n "$2" ]; then set -- "$1" -maxdepth "$2"; else set -- "$1"; fi
+find "$@" -exec /bin/sh -c '
   for f do
     s=$(stat -c "%A %s %Y %U %G" -- "$f") || continue
     set -- $s
@@ -50,22 +42,51 @@ find "$@" -exec sh -c '
     printf "%s\\\\0" "$1" "$2" "$3" "$4" "$5" "$f" "$l"
   done
 ' sh {} +
-exit 0
+e=$?
+[ "$e" = 1 ] || exit "$e"
 `);
 
 /**
- * Prints one line with the length of the file in bytes, then its bytes. The file is opened once, so both are of the same
- * file. What is no regular file is unreadable: a fifo would never end.
+ * PATH: prints one line with the length of the file in bytes, then its bytes. The file is opened once, so both are of the
+ * same file. What is no regular file is unreadable: a fifo would never end.
  */
-export const READ_FILE = script(`
-serai_p=$serai_path
-unset serai_path
-case $serai_p in
-  /*|./*|../*) ;;
-  *) serai_p=./$serai_p ;;
-esac
-[ -f "$serai_p" ] && { exec 3<"$serai_p"; } 2>/dev/null || exit ${UNREADABLE}
-command -v cat >/dev/null 2>&1 || exit 1
-stat -L -c %s /proc/self/fd/3 2>/dev/null || echo -
-exec cat <&3
+const READER = script(`
+[ -f "$1" ] || exit ${UNREADABLE}
+{
+  stat -L -c %s /proc/self/fd/0 || echo -
+  exec cat
+} <"$1" || exit ${UNREADABLE}
 `);
+
+/** The functions; they end the shell that calls them. */
+export const READ_FILES = script(`
+serai_gnu=
+find / -prune -printf '' >/dev/null && serai_gnu=1
+# Makes a relative path one that cannot be taken for an option.
+serai_plain() {
+  case $1 in
+    /*|./*|../*|.|..) serai_p=$1 ;;
+    *) serai_p=./$1 ;;
+  esac
+}
+# PATH DEPTH; the depth is empty, or 1 for the folder alone.
+serai_list() {
+  serai_plain "$1"
+  [ -n "$serai_gnu" ] || serai_become /bin/sh -c "$serai_lister" sh "$serai_p" "$2"
+  if [ -n "$2" ]; then set -- -maxdepth "$2"; else set --; fi
+  serai_become find "$serai_p" -ignore_readdir_race "$@" -printf '%M\\0%s\\0%T@\\0%u\\0%g\\0%p\\0%l\\0'
+}
+serai_read() {
+  serai_plain "$1"
+  serai_become /bin/sh -c "$serai_reader" sh "$serai_p"
+}
+`).concat(`${assignment('serai_lister', LISTER)}\n${assignment('serai_reader', READER)}\n`);
+
+/** Lists a folder, or the one entry of what is none. */
+export function listCall(path: string, recursive: boolean): string {
+  return `serai_list ${quote(path)} ${quote(recursive ? '' : '1')}`;
+}
+
+export function readCall(path: string): string {
+  return `serai_read ${quote(path)}`;
+}

@@ -17,6 +17,8 @@ export interface CommandRequest {
   readonly user: UserChoice;
   /** With a TTY: keep stderr apart from it. */
   readonly splitStderr: boolean;
+  /** For the file loop: exactly how much input the command gets; undefined for what knows no such bound. */
+  readonly inputBytes?: number;
 }
 
 export type UserChoice =
@@ -67,6 +69,7 @@ export function formatRequest(request: CommandRequest): Buffer {
         'serai_cwd',
         request.workingDirectory === undefined ? '' : directory(request.workingDirectory),
       ),
+      ...(request.inputBytes === undefined ? [] : [assignment('serai_in', String(request.inputBytes))]),
       ...userAssignments(request.user),
       assignment('serai_c', request.command),
       ['set --', ...variables].join(' '),

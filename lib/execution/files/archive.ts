@@ -12,6 +12,11 @@ export interface Member {
   readonly bytes: () => AsyncIterable<Buffer>;
 }
 
+/** How long the archive of members of these sizes is. */
+export function archiveBytes(sizes: readonly number[]): number {
+  return sizes.reduce((sum, size) => sum + BLOCK + size + padding(size), 2 * BLOCK);
+}
+
 /** A tar archive (ustar) as a stream. Throws where a member has another length than it was announced with. */
 export async function* archive(members: Iterable<Member>): AsyncIterable<Buffer> {
   for (const { path, sizeBytes, bytes } of members) {
@@ -23,9 +28,13 @@ export async function* archive(members: Iterable<Member>): AsyncIterable<Buffer>
     }
     if (sent !== sizeBytes)
       throw new ServiceError('UNKNOWN', `a file of ${sizeBytes} bytes came with ${sent}`);
-    yield Buffer.alloc((BLOCK - (sizeBytes % BLOCK)) % BLOCK);
+    yield Buffer.alloc(padding(sizeBytes));
   }
   yield Buffer.alloc(2 * BLOCK);
+}
+
+function padding(size: number): number {
+  return (BLOCK - (size % BLOCK)) % BLOCK;
 }
 
 function header(path: string, size: number): Buffer {

@@ -8,12 +8,14 @@ import type { Logger } from '../../base/log.js';
 import type { Config } from '../../config/config.js';
 import type { ClaimedRunner } from '../../runners/runner.js';
 import type { RunnerProcess } from '../../shell/frames.js';
-import { commandRequest, newToken } from '../command.js';
+import type { CommandRequest } from '../../shell/request.js';
+import { newToken, userChoice } from '../command.js';
 import type { RunnerBook } from '../runner-book.js';
 import type { RunnerBooks } from '../runner-books.js';
 import { CONNECTION_LOST, openFailureSentence, refusalSentence } from '../sentences.js';
 import type { CommandEnd, CommandSession, SessionDeps } from '../session.js';
 import type { SessionLease, SessionSource } from '../session-source.js';
+import { settlesWithin } from '../within.js';
 import { ByteQueue } from './byte-queue.js';
 
 export interface ToolDeps extends SessionDeps {
@@ -27,32 +29,36 @@ export interface ToolDeps extends SessionDeps {
 
 export interface ToolRequest {
   readonly runner: ClaimedRunner;
-  readonly script: string;
-  readonly variables: Readonly<Record<string, string>>;
+  /** A call of the file loop's functions (shell/file-loop.ts). */
+  readonly call: string;
+  /** How much will be written. */
+  readonly inputBytes: number;
   readonly privileged: boolean;
   /** Ends the tool when the client left. */
   readonly requestSignal: AbortSignal;
 }
 
-/** From the request to the first sign of the script. */
+/** From the request to an open session. */
 const START_MS = 15_000;
-/** A script that neither takes nor gives a byte for this long hangs; its runner is not trusted any more. */
+/** A call that neither takes nor gives a byte for this long hangs; its runner is not trusted any more. */
 const IDLE_MS = 60_000;
 const QUEUE_BYTES = 1024 * 1024;
 const NEWS_MS = 500;
+/** How long a call whose answer is whole gets to end by itself. */
+const LINGER_MS = 500;
 
 /**
- * A script of ours in a runner, without a terminal: the file operations.
+ * A call of ours in a runner, without a terminal: the file operations.
  *
  *   open ──▶ running ── exit code ──▶ ended
  *               └── client or runner gone, silence, exec lost ──▶ failed: its processes are ended
  *
- * `output` is the script's standard output, read with back-pressure; it throws what the tool failed with, so a cut
+ * `output` is what the call prints, read with back-pressure; it throws what the tool failed with, so a cut
  * answer is never taken for a whole one. Disposing ends whatever is left.
  */
 export class Tool implements AsyncDisposable {
   readonly output: ByteQueue;
-  /** The script's exit code. Rejects with what the tool failed with: RUNNER_GONE, EXECUTION_FAILED, the client's reason. */
+  /** The call's exit code. Rejects with what the tool failed with: RUNNER_GONE, EXECUTION_FAILED, the client's reason. */
   readonly exitCode: Promise<number>;
   readonly #deps: ToolDeps;
   readonly #request: ToolRequest;
@@ -64,6 +70,10 @@ export class Tool implements AsyncDisposable {
   readonly #signal: AbortSignal;
   readonly #onAbort = (): void => this.#fail(reasonOf(this.#signal));
   #settle: { resolve: (code: number) => void; reject: (error: Error) => void } | undefined;
+  /** Opens when input can be passed on, or need not be any more. */
+  readonly #ready: Promise<void>;
+  #openGate: () => void = () => undefined;
+  #isComplete = false;
   #idle: Timer | undefined;
   #ended: 'exited' | 'failed' | undefined;
   #disposing: Promise<void> | undefined;
@@ -80,6 +90,9 @@ export class Tool implements AsyncDisposable {
     this.exitCode = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
+    this.#ready = new Promise((resolve) => {
+      this.#openGate = resolve;
+    });
     // Whoever reads only the output learns of a failure there.
     this.exitCode.catch(() => undefined);
     this.output = new ByteQueue({
@@ -89,7 +102,7 @@ export class Tool implements AsyncDisposable {
     });
   }
 
-  /** Opens the exec and starts the script. Rejects with RUNNER_GONE, EXECUTION_FAILED or Nomad's failure. */
+  /** Gets a session and starts the call. Rejects with RUNNER_GONE, EXECUTION_FAILED or Nomad's failure. */
   static async open(deps: ToolDeps, request: ToolRequest): Promise<Tool> {
     const { runner, requestSignal } = request;
     const book = deps.books.of(runner);
@@ -123,15 +136,26 @@ export class Tool implements AsyncDisposable {
     return this.#session.root;
   }
 
-  /** Input for the script. Resolves when there is room for more. */
-  async write(chunk: Uint8Array): Promise<void> {
-    if (this.#ended) return;
+  /**
+   * Input for the call, passed on once it has begun. Resolves when there is room for more, with false where none is taken
+   * any more.
+   */
+  async write(chunk: Uint8Array): Promise<boolean> {
+    await this.#ready;
+    if (this.#ended) return false;
     await this.#session.write(chunk);
     this.#progress();
+    return true;
   }
 
-  closeStdin(): void {
-    this.#session.closeStdin();
+  /** Tells that all of the answer is there: the call is about to end by itself, and has a moment for it when disposed of. */
+  expectEnd(): void {
+    this.#isComplete = true;
+  }
+
+  /** Cuts the call off, and what is read of it throws the error. */
+  giveUp(error: ServiceError): void {
+    this.#fail(error);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -141,28 +165,28 @@ export class Tool implements AsyncDisposable {
 
   #start(): void {
     const { randomness, config } = this.#deps;
-    const { runner, script, variables, privileged } = this.#request;
+    const { runner, call, inputBytes, privileged } = this.#request;
     this.#signal.addEventListener('abort', this.#onAbort, { once: true });
     if (this.#signal.aborted) this.#onAbort();
     this.#progress();
-    const command = commandRequest({
-      id: this.#id,
+    const request: CommandRequest = {
       token: newToken(randomness),
-      request: {
-        command: script,
-        privileged,
-        environment: variables,
-        workingDirectory: undefined,
-      },
-      config,
-      environment: runner.environment,
-      user: this.#book.user,
-    });
-    const run = this.#session.run(command, {
-      started: () => this.#progress(),
-      output: (stream, bytes) => {
+      id: this.#id,
+      command: call,
+      environment: {},
+      workingDirectory: undefined,
+      user: userChoice({ privileged, config, environment: runner.environment, user: this.#book.user }),
+      splitStderr: false,
+      inputBytes,
+    };
+    const run = this.#session.run(request, {
+      started: () => {
         this.#progress();
-        if (stream === 'stdout') this.output.push(bytes);
+        this.#openGate();
+      },
+      output: (_stream, bytes) => {
+        this.#progress();
+        this.output.push(bytes);
       },
       user: (user) => {
         this.#book.user = user;
@@ -223,11 +247,13 @@ export class Tool implements AsyncDisposable {
 
   #rest(): void {
     this.#idle?.cancel();
+    this.#openGate();
     this.#signal.removeEventListener('abort', this.#onAbort);
   }
 
   async #dispose(): Promise<void> {
     const { runnerSignal } = this.#request.runner;
+    if (!this.#ended && this.#isComplete) await settlesWithin(this.#deps.clock, LINGER_MS, this.exitCode);
     if (!this.#ended) this.#fail(new ServiceError('STOPPED', 'the operation was given up'));
     const isCut = this.#ended === 'failed';
     if (isCut && !runnerSignal.aborted) await this.#book.end(this);

@@ -58,14 +58,13 @@ describe('file transfers', () => {
   async function begun(): Promise<PlayedExec> {
     await settle();
     const pipe = nomad.pipe();
-    await pipe.say('stdout', `R 10 10 0\n${pipe.start()}`);
-    await pipe.say('stderr', pipe.start());
+    await pipe.say('stdout', 'R 10 10 0\n');
+    await pipe.say('stdout', pipe.start());
     return pipe;
   }
 
   async function ended(pipe: PlayedExec, exitCode: number): Promise<void> {
-    await pipe.say('stderr', pipe.stop());
-    await pipe.say('stdout', `${pipe.stop()}${exitCode}\n`);
+    await pipe.say('stdout', `${pipe.stop()}X ${pipe.token} ${exitCode}\n`);
   }
 
   const update = (): Promise<void> =>
@@ -80,8 +79,7 @@ describe('file transfers', () => {
   it('fails, and gives the runner up, where a copy never ends [A2-42]', async () => {
     const outcome = outcomeOf(update());
     const pipe = await begun();
-    await pipe.say('stdout', 'R\n');
-    expect(pipe.inputClosed).to.equal(true);
+    expect(pipe.input.endsWith('\0'.repeat(1024))).to.equal(true);
     await clock.advance(60_000);
     expect(hasCode(outcome.error, 'EXECUTION_FAILED')).to.equal(true);
     expect(runner.abandoned).to.deep.equal(['not-killable']);
@@ -112,7 +110,6 @@ describe('file transfers', () => {
     ]) {
       const outcome = outcomeOf(update());
       const pipe = await begun();
-      await pipe.say('stdout', 'R\n');
       await breakOff(pipe);
       await clock.advance(1000);
       expect(hasCode(outcome.error, 'EXECUTION_FAILED')).to.equal(true);
@@ -123,7 +120,7 @@ describe('file transfers', () => {
     const outcome = outcomeOf(
       files.list(runner, { path: './', recursive: true, privileged: false, requestSignal: NEVER }),
     );
-    await ended(await begun(), 1);
+    await ended(await begun(), 2);
     await settle();
     expect(hasCode(outcome.error, 'EXECUTION_FAILED')).to.equal(true);
   });

@@ -28,6 +28,7 @@ import type { FileEntry } from '../../../lib/protocol/files.js';
 import { TestRunner } from '../../support/claimed-runner.js';
 import { EXECUTION_CONFIG } from '../../support/executions.js';
 import { LocalExecs } from '../../support/local-exec.js';
+import { KeptSession } from '../../support/kept-session.js';
 import { SHELLS, isRoot } from '../../support/shells.js';
 
 const NEVER = new AbortController().signal;
@@ -58,12 +59,16 @@ async function failure(work: Promise<unknown>): Promise<unknown> {
 
 /** The scripts against real shells; the runner is a folder of this machine. */
 describe('file transfers in a real shell', () => {
-  for (const shell of SHELLS) {
-    describe(`sh being ${shell[0]}`, () => {
+  for (const [shell, temperature] of SHELLS.flatMap((shell) => [
+    [shell, 'cold'] as const,
+    [shell, 'warm'] as const,
+  ])) {
+    describe(`sh being ${shell[0]}, ${temperature}`, () => {
       let workspace: string;
       let files: FileTransfers;
       let runner: TestRunner;
       let ids: string[];
+      let kept: KeptSession | undefined;
 
       beforeEach(async () => {
         workspace = mkdtempSync(path.join(tmpdir(), 'files-'));
@@ -76,18 +81,23 @@ describe('file transfers in a real shell', () => {
           log: silentLogger,
         };
         const randomness = { ...systemRandomness, uuid: () => (ids.push(randomUUID()), ids.at(-1) ?? '') };
+        kept =
+          temperature === 'warm'
+            ? new KeptSession(shared, () => `/tmp/.serai-${randomness.uuid()}`)
+            : undefined;
         files = new FileTransfers({
           ...shared,
           randomness,
-          sessions: new ColdSessions({ ...shared, randomness }),
+          sessions: kept ?? new ColdSessions({ ...shared, randomness }),
           books: new RunnerBooks(shared),
           config: { execution: EXECUTION_CONFIG, runner: { user: 'nobody' } },
         });
         await files.start();
       });
 
-      afterEach(async () => {
+      afterEach(async function () {
         await files.stop();
+        await kept?.close();
         expect(runner.activities).to.equal(0);
         expect(runner.abandoned).to.deep.equal([]);
         expect(ids.filter((id) => existsSync(`/tmp/.serai-${id}`))).to.deep.equal([]);

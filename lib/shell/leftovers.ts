@@ -1,0 +1,50 @@
+import { script } from './script.js';
+
+/**
+ * Finds out whether a command left processes behind, by builtins of the shell alone: the list of all processes before it
+ * is held against the one after it.
+ *
+ * What bears the mark of another execution is none of this command's. Where others share the machine's processes with us
+ * (a task on the bare host) only those count that bear the command's own mark or are in our session.
+ */
+export const LEFTOVERS = script(`
+serai_alone= serai_place=
+serai_x=
+read -r serai_x </proc/$$/stat && set -- \${serai_x##*) } && serai_place=$4 && [ "$2" = 0 ] && serai_alone=1
+set --
+
+# All processes, in serai_all.
+serai_processes() {
+  set +f
+  set -- /proc/[0-9]*
+  set -f
+  serai_all=" $* "
+}
+
+# BEFORE: whether a process lives that is not in that list, in serai_verdict: clean or suspect.
+serai_look() {
+  serai_verdict=clean
+  serai_processes
+  for serai_p in $serai_all; do
+    case $1 in *" $serai_p "*) continue ;; esac
+    serai_x=
+    read -r serai_x <"$serai_p/stat" || continue
+    serai_is_left "$serai_p" \${serai_x##*) } || continue
+    serai_verdict=suspect
+    return
+  done
+}
+
+# FOLDER STATE PARENT GROUP SESSION …: whether this process is the command's.
+serai_is_left() {
+  case $2 in Z | X) return 1 ;; esac
+  [ "$5" != "$serai_place" ] || return 0
+  while IFS= read -r serai_x || [ -n "$serai_x" ]; do
+    case $serai_x in
+      *"SERAI_EXECUTION=$serai_id"*) return 0 ;;
+      *SERAI_EXECUTION=*) return 1 ;;
+    esac
+  done <"$1/environ"
+  [ -n "$serai_alone" ]
+}
+`);
