@@ -101,9 +101,19 @@ async function source(
   return { path, sizeBytes, bytes: () => encoded.bytes() };
 }
 
+/**
+ * The last chunk leaves only once the source has ended well. With the length told, a client has the whole file with its
+ * last byte and goes on: a failure after that would reach it in the middle of its next request.
+ */
 async function sendBytes(req: Request, res: Response, bytes: AsyncIterable<Buffer>): Promise<void> {
-  if (req.method !== 'HEAD') for await (const chunk of bytes) await write(res, chunk);
-  res.end();
+  let last: Buffer | undefined;
+  if (req.method !== 'HEAD') {
+    for await (const chunk of bytes) {
+      if (last) await write(res, last);
+      last = chunk;
+    }
+  }
+  res.end(last);
 }
 
 /** Waits while the client's buffer is full. Throws the context's reason once the client left. */
