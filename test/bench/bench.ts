@@ -1,41 +1,57 @@
 /**
- * Measures the service on the embedded agent: `npm run bench -- [figures…] [flags of the agent…]`.
+ * Measures the service on the embedded agent: `npm run bench -- --help`; docs/benchmarks.md tells how to read it.
  *
- * Agent, service and this client share the machine, so figures compare only within one run. By default the agent costs
- * what a container engine does.
+ * Agent, services, runners and this client share the machine, so figures compare only within one run.
  */
-import { cpus, totalmem } from 'node:os';
-import { formatFigures } from './figures.js';
+import { writeFileSync } from 'node:fs';
 import type { Figure } from './figures.js';
-import { largeFiles } from './large-files.js';
-import { MEASURES } from './measures.js';
+import { formatFigures } from './figures.js';
+import type { Verdict } from './limits.js';
+import { formatVerdicts, judge } from './limits.js';
+import { describeMachine, thisMachine } from './machine.js';
+import { MEASURES, ON_REQUEST } from './measures/all.js';
+import { FULL, QUICK } from './measures/measure.js';
+import type { BenchOptions } from './options.js';
+import { parseOptions, USAGE } from './options.js';
 import { Stack } from './stack.js';
 
-const CONTAINER_COSTS = ['--exec-delay', '60ms', '--start-delay', '500ms'];
-
-/** Takes minutes and gigabytes, so it is measured only where it is named. */
-const ON_REQUEST: typeof MEASURES = { 'large-files': largeFiles };
-const ALL = { ...MEASURES, ...ON_REQUEST };
-
-const given = process.argv.slice(2);
-const firstFlag = given.findIndex((argument) => argument.startsWith('--'));
-const names = firstFlag < 0 ? given : given.slice(0, firstFlag);
-const agent = firstFlag < 0 ? CONTAINER_COSTS : given.slice(firstFlag);
-const unknown = names.filter((name) => !(name in ALL));
-if (unknown.length > 0) {
-  console.error(`there is no figure ${unknown.join(', ')}; there are ${Object.keys(ALL).join(', ')}`);
-  process.exitCode = 1;
-} else {
-  const [cpu] = cpus();
-  await using stack = await Stack.open({ agent, pool: 10 });
-  console.log(
-    `${cpus().length} × ${cpu?.model.trim() || 'unknown processor'}, ${Math.round(totalmem() / 2 ** 30)} GiB, ` +
-      `Node.js ${process.versions.node}, ${stack.driver} driver, agent flags: ${agent.join(' ') || 'none'}\n`,
-  );
+async function measure(options: BenchOptions): Promise<void> {
+  const machine = thisMachine();
+  const { agent, pool, profiles, logs } = options;
   const figures: Figure[] = [];
-  for (const [name, measure] of Object.entries(ALL)) {
-    if (names.includes(name) || (names.length === 0 && name in MEASURES))
-      figures.push(...(await measure(stack)));
+  const scale = options.quick ? QUICK : FULL;
+  await using stack = await Stack.open({ agent, pool, profiles, logs, quietMs: scale.quietMs });
+  const setting = `${stack.driver} driver, agent flags: ${agent.join(' ') || 'none'}, pools of ${pool}`;
+  console.log(`${describeMachine(machine)}; ${setting}\n`);
+  for (const [name, each] of Object.entries({ ...MEASURES, ...ON_REQUEST })) {
+    if (!options.figures.includes(name)) continue;
+    console.error(`measuring ${name} …`);
+    figures.push(...(await each(stack, scale)));
   }
   console.log(formatFigures(figures));
+  const verdicts = options.check ? judge(figures) : [];
+  if (options.check) console.log(`\n${formatVerdicts(verdicts)}`);
+  if (verdicts.some(({ holds }) => holds === false)) process.exitCode = 1;
+  if (options.json !== undefined) writeJson(options.json, { machine, setting, options, figures, verdicts });
+}
+
+interface Report {
+  readonly machine: unknown;
+  readonly setting: string;
+  readonly options: BenchOptions;
+  readonly figures: readonly Figure[];
+  readonly verdicts: readonly Verdict[];
+}
+
+function writeJson(file: string, report: Report): void {
+  writeFileSync(file, `${JSON.stringify(report, undefined, 2)}\n`);
+}
+
+try {
+  const options = parseOptions(process.argv.slice(2));
+  if (options.help) console.log(USAGE);
+  else await measure(options);
+} catch (error) {
+  console.error(error);
+  process.exitCode = 1;
 }

@@ -1,8 +1,10 @@
+import { Agent, request as httpRequest } from 'node:http';
 import WebSocket from 'ws';
 
-interface Message {
+export interface Message {
   readonly type: string;
   readonly data?: string | number;
+  readonly id?: string;
 }
 
 /** How one command went, in milliseconds from the request. */
@@ -12,75 +14,144 @@ export interface CommandFigures {
   readonly outputBytes: number;
 }
 
-/** The least of a client that can measure. */
-export class BenchClient {
+export interface Answer {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+/** What is right of a command; what is not given is not looked at. */
+export interface Wanted {
+  readonly stdout?: string;
+  readonly stderr?: string;
+  /** Default 0. */
+  readonly exitCode?: number;
+}
+
+/** What comes of a command, in the order of its messages, whatever socket they came over. */
+export class CommandWatch {
+  readonly #command: string;
+  readonly #wanted: Wanted;
+  readonly #startedMs = performance.now();
+  readonly #output = { stdout: '', stderr: '' };
+  #outputBytes = 0;
+  #firstOutputMs = Number.NaN;
+  #endMs = Number.NaN;
+  #last: Message | undefined;
+
+  /** `wanted` as a text is the right standard output. */
+  constructor(command: string, wanted: Wanted | string = {}) {
+    this.#command = command;
+    this.#wanted = typeof wanted === 'string' ? { stdout: wanted } : wanted;
+  }
+
+  take(message: Message): void {
+    this.#last = message;
+    const { type, data } = message;
+    if (type === 'stdout' || type === 'stderr') {
+      if (Number.isNaN(this.#firstOutputMs)) this.#firstOutputMs = performance.now() - this.#startedMs;
+      const text = String(data);
+      this.#outputBytes += text.length;
+      if (this.#wanted[type] !== undefined) this.#output[type] += text;
+    } else if (type !== 'start') {
+      this.#endMs = performance.now() - this.#startedMs;
+    }
+  }
+
+  /** Throws where the command did not end as it should. */
+  figures(): CommandFigures {
+    const { exitCode = 0 } = this.#wanted;
+    const isRight = (['stdout', 'stderr'] as const).every(
+      (stream) => this.#wanted[stream] === undefined || this.#output[stream].trim() === this.#wanted[stream],
+    );
+    if (this.#last?.type !== 'exit' || this.#last.data !== exitCode || !isRight) {
+      const [last, output] = [JSON.stringify(this.#last), JSON.stringify(this.#output).slice(0, 200)];
+      throw new Error(`${this.#command.slice(0, 60)} ended with ${last} and ${output}`);
+    }
+    return { firstOutputMs: this.#firstOutputMs, endMs: this.#endMs, outputBytes: this.#outputBytes };
+  }
+}
+
+/** The least of a client that can measure: it spends as little as it can, on the processor that the service runs on. */
+export class BenchClient implements Disposable {
   readonly #api: string;
+  readonly #agent = new Agent({ keepAlive: true });
 
   constructor(url: string) {
     this.#api = `${url}/api/v1`;
   }
 
-  async request(method: string, path: string, body?: unknown): Promise<Response> {
-    const answer = await fetch(this.#api + path, {
-      method,
-      headers: { 'content-type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  /** Throws for any answer that is no success. */
+  async request(method: string, path: string, body?: unknown): Promise<Buffer> {
+    const answer = await this.send(method, path, body);
+    if (answer.status < 300) return answer.body;
+    throw new Error(`${method} ${path} was answered with ${answer.status}: ${answer.body.toString()}`);
+  }
+
+  send(method: string, path: string, body?: unknown): Promise<Answer> {
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const headers =
+      text === undefined
+        ? {}
+        : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
+    return new Promise((resolve, reject) => {
+      const asked = httpRequest(this.#api + path, { method, headers, agent: this.#agent }, (answer) => {
+        const chunks: Buffer[] = [];
+        answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+        answer.on('error', reject);
+        answer.on('end', () => resolve({ status: answer.statusCode ?? 0, body: Buffer.concat(chunks) }));
+      });
+      asked.on('error', reject);
+      asked.end(text);
     });
-    if (!answer.ok)
-      throw new Error(`${method} ${path} was answered with ${answer.status}: ${await answer.text()}`);
-    return answer;
   }
 
   async claim(): Promise<string> {
     const answer = await this.request('POST', '/runners', {
       executionEnvironmentId: 0,
-      inactivityTimeout: 300,
+      inactivityTimeout: 900,
     });
-    return ((await answer.json()) as { runnerId: string }).runnerId;
+    return (JSON.parse(answer.toString()) as { runnerId: string }).runnerId;
   }
 
   async release(runnerId: string): Promise<void> {
     await this.request('DELETE', `/runners/${runnerId}`);
   }
 
-  /** Runs a command to its end. `typed` is asked at each output what to type next. */
+  /** Prepares an execution and opens its socket. */
+  async open(runnerId: string, command: string, interactive = true): Promise<WebSocket> {
+    const body = { command, timeLimit: 600, interactive };
+    const answer = await this.request('POST', `/runners/${runnerId}/execute`, body);
+    const { websocketUrl } = JSON.parse(answer.toString()) as { websocketUrl: string };
+    return new WebSocket(websocketUrl, { perMessageDeflate: false, skipUTF8Validation: true });
+  }
+
+  /** Runs a command to its end. `typed` is called at each output and may type. */
   async run(
     runnerId: string,
     command: string,
-    wanted?: string,
+    wanted?: Wanted | string,
     typed?: (socket: WebSocket) => void,
   ): Promise<CommandFigures> {
-    const startedMs = performance.now();
-    const answer = await this.request('POST', `/runners/${runnerId}/execute`, { command, timeLimit: 120 });
-    const { websocketUrl } = (await answer.json()) as { websocketUrl: string };
+    const watch = new CommandWatch(command, wanted);
+    const socket = await this.open(runnerId, command);
     return new Promise((resolve, reject) => {
-      const socket = new WebSocket(websocketUrl, { perMessageDeflate: false });
-      let output = '';
-      let outputBytes = 0;
-      let firstOutputMs = Number.NaN;
-      let endMs = Number.NaN;
-      let last: Message | undefined;
       socket.on('message', (data: Buffer) => {
-        last = JSON.parse(data.toString()) as Message;
-        if (last.type === 'stdout') {
-          if (Number.isNaN(firstOutputMs)) firstOutputMs = performance.now() - startedMs;
-          outputBytes += String(last.data).length;
-          if (wanted !== undefined) output += String(last.data);
-          typed?.(socket);
-        } else if (last.type === 'exit') endMs = performance.now() - startedMs;
+        const message = JSON.parse(data.toString()) as Message;
+        watch.take(message);
+        if (message.type === 'stdout') typed?.(socket);
       });
       socket.on('error', reject);
       socket.on('close', () => {
-        const right =
-          last?.type === 'exit' && last.data === 0 && (wanted === undefined || output.trim() === wanted);
-        if (right) resolve({ firstOutputMs, endMs, outputBytes });
-        else
-          reject(
-            new Error(
-              `${command.slice(0, 60)} ended with ${JSON.stringify(last)} and ${JSON.stringify(output.slice(0, 200))}`,
-            ),
-          );
+        try {
+          resolve(watch.figures());
+        } catch (error) {
+          reject(error instanceof Error ? error : new Error(String(error)));
+        }
       });
     });
+  }
+
+  [Symbol.dispose](): void {
+    this.#agent.destroy();
   }
 }

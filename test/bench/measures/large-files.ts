@@ -6,9 +6,9 @@
  */
 import { createHash } from 'node:crypto';
 import type { Hash } from 'node:crypto';
-import { BenchClient } from './client.js';
-import type { Figure } from './figures.js';
-import type { Stack } from './stack.js';
+import type { BenchClient } from '../client.js';
+import type { Figure } from '../figures.js';
+import type { Stack } from '../stack.js';
 
 const PIECES = 32;
 const PIECE_BYTES = 32 * 2 ** 20;
@@ -18,7 +18,7 @@ const LIMIT_BYTES = 64 * 2 ** 20;
 const SAMPLE_MS = 20;
 
 export async function largeFiles(stack: Stack): Promise<readonly Figure[]> {
-  const client = new BenchClient(stack.url);
+  const { client } = stack.warm;
   return [...(await inPieces(stack, client)), ...(await inParallel(stack, client))];
 }
 
@@ -34,7 +34,7 @@ async function inPieces(stack: Stack, client: BenchClient): Promise<readonly Fig
     await client.run(runner, 'cat piece >> whole');
   }
   const reading = performance.now();
-  const { hash, size } = await download(client, runner, 'whole');
+  const { hash, size } = await download(stack, runner, 'whole');
   const done = performance.now();
   assertSame('the file of pieces', hash, sent);
   if (size !== PIECES * PIECE_BYTES) throw new Error(`the file has ${size} bytes`);
@@ -42,9 +42,19 @@ async function inPieces(stack: Stack, client: BenchClient): Promise<readonly Fig
   await client.release(runner);
   const megabytes = size / 1e6;
   return [
-    { name: 'copy of 1 GiB in pieces', unit: 'MB/s', samples: [megabytes / ((reading - writing) / 1000)] },
-    { name: 'download of 1 GiB', unit: 'MB/s', samples: [megabytes / ((done - reading) / 1000)] },
-    { name: 'memory of the service meanwhile', unit: 'MB', samples: [grownBytes / 1e6] },
+    {
+      name: 'copy of 1 GiB in pieces',
+      party: 'warm',
+      unit: 'MB/s',
+      samples: [megabytes / ((reading - writing) / 1000)],
+    },
+    {
+      name: 'download of 1 GiB',
+      party: 'warm',
+      unit: 'MB/s',
+      samples: [megabytes / ((done - reading) / 1000)],
+    },
+    { name: 'memory of the service meanwhile', party: 'warm', unit: 'MB', samples: [grownBytes / 1e6] },
   ];
 }
 
@@ -63,14 +73,19 @@ async function inParallel(stack: Stack, client: BenchClient): Promise<readonly F
   const grownBytes = memory.end();
   for (const [index, outcome] of outcomes.entries()) {
     if (outcome === 'refused') continue;
-    const { hash } = await download(client, runners[index % runners.length] ?? '', `copy-${index}`);
+    const { hash } = await download(stack, runners[index % runners.length] ?? '', `copy-${index}`);
     assertSame(`copy ${index}`, hash, wanted.copy());
   }
   await Promise.all(runners.map((runner) => client.release(runner)));
   const written = outcomes.filter((outcome) => outcome === 'written').length;
   return [
-    { name: `${COPIES} copies of 50 MB at once, ${written} taken`, unit: 'ms', samples: [tookMs] },
-    { name: 'memory of the service meanwhile', unit: 'MB', samples: [grownBytes / 1e6] },
+    {
+      name: `${COPIES} copies of 50 MB at once, ${written} taken`,
+      party: 'warm',
+      unit: 'ms',
+      samples: [tookMs],
+    },
+    { name: 'memory of the service meanwhile', party: 'warm', unit: 'MB', samples: [grownBytes / 1e6] },
   ];
 }
 
@@ -93,7 +108,7 @@ async function copy(
   content: Buffer,
 ): Promise<'written' | 'refused'> {
   const body = Buffer.from(`{"copy":[{"path":"${path}","content":"${content.toString('base64')}"}]}`);
-  const answer = await fetch(`${stack.url}/api/v1/runners/${runner}/files`, {
+  const answer = await fetch(`${stack.warm.url}/api/v1/runners/${runner}/files`, {
     method: 'PATCH',
     headers: { 'content-type': 'application/json' },
     body,
@@ -105,11 +120,12 @@ async function copy(
 }
 
 async function download(
-  client: BenchClient,
+  stack: Stack,
   runner: string,
   path: string,
 ): Promise<{ readonly hash: Hash; readonly size: number }> {
-  const answer = await client.request('GET', `/runners/${runner}/files/raw?path=${path}`);
+  const answer = await fetch(`${stack.warm.url}/api/v1/runners/${runner}/files/raw?path=${path}`);
+  if (!answer.ok) throw new Error(`a download was answered with ${answer.status}`);
   const hash = createHash('sha256');
   let size = 0;
   if (!answer.body) throw new Error('a download without a body');
@@ -133,7 +149,7 @@ class MemoryWatch implements Disposable {
 
   constructor(stack: Stack) {
     this.#stack = stack;
-    this.#beforeBytes = stack.service.memoryBytes;
+    this.#beforeBytes = stack.warm.process.residentBytes;
     this.#mostBytes = this.#beforeBytes;
     this.#timer = setInterval(() => this.#sample(), SAMPLE_MS);
   }
@@ -152,6 +168,6 @@ class MemoryWatch implements Disposable {
   }
 
   #sample(): void {
-    this.#mostBytes = Math.max(this.#mostBytes, this.#stack.service.memoryBytes);
+    this.#mostBytes = Math.max(this.#mostBytes, this.#stack.warm.process.residentBytes);
   }
 }

@@ -1,0 +1,28 @@
+import { cpus, loadavg, release, totalmem, type } from 'node:os';
+
+/** What the figures were measured on. */
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryGib: number;
+  readonly kernel: string;
+  readonly node: string;
+  /** Of the minute before the start. */
+  readonly loadAverage: number;
+}
+
+export function thisMachine(): Machine {
+  const [cpu] = cpus();
+  return {
+    cpu: cpu?.model.trim() || 'unknown processor',
+    cores: cpus().length,
+    memoryGib: Math.round(totalmem() / 2 ** 30),
+    kernel: `${type()} ${release()}`,
+    node: process.versions.node,
+    loadAverage: Math.round((loadavg()[0] ?? 0) * 100) / 100,
+  };
+}
+
+export function describeMachine({ cpu, cores, memoryGib, kernel, node, loadAverage }: Machine): string {
+  return `${cores} × ${cpu}, ${memoryGib} GiB, ${kernel}, Node.js ${node}, load average ${loadAverage} at the start`;
+}

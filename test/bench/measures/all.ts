@@ -1,0 +1,24 @@
+import { files } from './files.js';
+import { forks } from './forks.js';
+import { largeFiles } from './large-files.js';
+import { latency } from './latency.js';
+import { load } from './load.js';
+import type { Measure } from './measure.js';
+import { memory, refill } from './pools.js';
+import { soak } from './soak.js';
+import { keystrokes, output } from './streams.js';
+
+/** What is measured, by the name that selects it. */
+export const MEASURES: Readonly<Record<string, Measure>> = {
+  latency,
+  keystrokes,
+  output,
+  files,
+  load,
+  refill,
+  memory,
+  forks,
+};
+
+/** Measured only where it is named, since it takes minutes. */
+export const ON_REQUEST: Readonly<Record<string, Measure>> = { soak, 'large-files': largeFiles };
