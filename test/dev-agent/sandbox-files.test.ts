@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect } from 'chai';
+import { isRoot, needs, ROOT } from '../support/needs.js';
 import type { TaskHandle } from '../../lib/dev-agent/driver.js';
 import { SandboxBench, sh } from './support/sandbox.js';
 
 describe('SandboxDriver: files', () => {
-  const isRoot = process.getuid?.() === 0;
   let bench: SandboxBench;
   let task: TaskHandle;
   let other: TaskHandle;
@@ -41,7 +41,7 @@ describe('SandboxDriver: files', () => {
   });
 
   it('keeps what is changed or removed from the host', async function () {
-    if (!isRoot) this.skip(); // files of the host's root are nobody's then, and cannot be changed at all
+    needs(this, ROOT); // files of the host's root are nobody's then, and cannot be changed at all
     const before = readFileSync('/etc/passwd', 'utf8');
     const changed = await sh(
       task,

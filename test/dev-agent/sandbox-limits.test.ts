@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { silentLogger } from '../../lib/base/log.js';
 import type { Logger } from '../../lib/base/log.js';
+import { needs } from '../support/needs.js';
 import { Conversation, SandboxBench, sh } from './support/sandbox.js';
 
 describe('SandboxDriver: limits', () => {
@@ -10,11 +11,8 @@ describe('SandboxDriver: limits', () => {
     let missing = '';
     const log: Logger = { ...silentLogger, warn: (_, fields) => (missing = JSON.stringify(fields)) };
     bench = await SandboxBench.open(this, log);
-    if (missing !== '') {
-      await bench.close();
-      console.log(`      skipped: this machine has no cgroups: ${missing}`);
-      this.skip();
-    }
+    if (missing !== '') await bench.close();
+    needs(this, { isMet: missing === '', missing: `cgroups: ${missing}`, isForbidden: true });
   });
   after(() => bench?.close());
 

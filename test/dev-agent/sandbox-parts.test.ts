@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
+import { LINUX, needs } from '../support/needs.js';
 import { sandboxAccounts } from '../../lib/dev-agent/sandbox/accounts.js';
 import { identityMap } from '../../lib/dev-agent/sandbox/entry.js';
 import { foldersOf, sandboxFstab } from '../../lib/dev-agent/sandbox/fstab.js';
@@ -183,7 +184,7 @@ describe('the folder of an agent', () => {
   afterEach(() => rmSync(place, { recursive: true }));
 
   it('is refused where the parent is open to others', async function () {
-    if (process.platform !== 'linux') this.skip();
+    needs(this, LINUX);
     mkdirSync(path.join(place, `serai-sandbox-${process.getuid?.() ?? 0}`), { mode: 0o755 });
     const error = await makeStateFolder([place]).catch((reason: unknown) => reason);
     expect(error)
@@ -193,7 +194,7 @@ describe('the folder of an agent', () => {
   });
 
   it('passes over places that overlayfs cannot use, and says so when none is left', async function () {
-    if (process.platform !== 'linux') this.skip();
+    needs(this, LINUX);
     expect((await makeStateFolder(['/no/such', `${place}/with,comma`, place])).parent).to.include(place);
     const error = await makeStateFolder(['/no/such']).catch((reason: unknown) => reason);
     expect(error)
@@ -203,7 +204,7 @@ describe('the folder of an agent', () => {
   });
 
   it('tells dead agents from living ones and from those of other namespaces', async function () {
-    if (process.platform !== 'linux') this.skip();
+    needs(this, LINUX);
     const first = await makeStateFolder([place]);
     const [namespace = '', pid = ''] = first.name.split('-');
     const dead = [`${namespace}-${pid}-1-1`, `${namespace}-4194999-5-1`];

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
-import { hasTool } from '../../lib/dev-agent/sandbox/tools.js';
+import { needs, program, ROOT } from '../support/needs.js';
 
 const UID = 54_321;
 const NAME = 'serai-test';
@@ -29,17 +29,9 @@ const run = promisify(execFile);
 describe('SandboxDriver without root', () => {
   let folder: string;
 
-  before(async function () {
-    if (process.platform !== 'linux' || process.getuid?.() !== 0) {
-      console.log(
-        '      skipped: needs Linux and root, to become another user (without root the other suites do it)',
-      );
-      return this.skip();
-    }
-    if (!(await hasTool('newuidmap')) && process.env['CI'] !== 'true') {
-      console.log('      skipped: needs newuidmap: apt-get install uidmap');
-      return this.skip();
-    }
+  before(function () {
+    needs(this, ROOT); // to become another user; without root the other suites do it
+    needs(this, program('newuidmap', 'uidmap'));
     folder = mkdtempSync(path.join(tmpdir(), 'serai-unprivileged-'));
     chmodSync(folder, 0o755);
     for (const name of ['project', 'home']) mkdirSync(path.join(folder, name));
@@ -74,10 +66,8 @@ describe('SandboxDriver without root', () => {
 
   it('isolates in the same way', async function () {
     const told = await asUser(`mount --bind ${folder}/etc /etc`);
-    if (/user namespaces/.test(String(told['refused']))) {
-      console.log(`      skipped: ${String(told['refused'])}`);
-      return this.skip();
-    }
+    const refused = String(told['refused']);
+    needs(this, { isMet: !/user namespaces/.test(refused), missing: refused, isForbidden: true });
     expect(told).to.deep.equal({
       ids: '0\nuser\nrefused\nuser\n',
       writes: 'written\n',

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { expect } from 'chai';
+import { needs, ROOT } from '../support/needs.js';
 import type { TaskHandle } from '../../lib/dev-agent/driver.js';
 import { Conversation, SandboxBench, sh } from './support/sandbox.js';
 
@@ -91,7 +92,7 @@ describe('SandboxDriver: users and privileges', () => {
   });
 
   it('keeps its bounds when root of a sandbox replaces the programs that draw them', async function () {
-    if (process.getuid?.() !== 0) this.skip(); // it cannot replace them then
+    needs(this, ROOT); // it cannot replace them then
     const own = await bench.start();
     const before = readFileSync('/proc/sys/kernel/hostname', 'utf8');
     await sh(
@@ -111,7 +112,7 @@ describe('SandboxDriver: users and privileges', () => {
   });
 
   it('shows root of a sandbox nothing of the host while a program enters', async function () {
-    if (process.getuid?.() !== 0) this.skip(); // its root is not the host's then
+    needs(this, ROOT); // its root is not the host's then
     const watcher = await Conversation.open(task, ['python3', '-u', '-c', WATCHER]);
     await watcher.sees(/watching/);
     for (let round = 0; round < 300 && !watcher.stdout.includes('host program'); round += 1)

@@ -4,13 +4,13 @@ import type { Executions } from '../../lib/execution/executions.js';
 import { TestRunner } from '../support/claimed-runner.js';
 import { execute, executionRequest, startExecutions } from '../support/executions.js';
 import { LocalExecs } from '../support/local-exec.js';
-import { SHELLS } from '../support/shells.js';
+import { eachShell } from '../support/shells.js';
 import { describeCommands } from './support/command-cases.js';
 import { describeSignals } from './support/signal-cases.js';
 
 /** The protocol against real shells: execs are processes of this machine. */
 describe('commands in a real shell', () => {
-  for (const shell of SHELLS) {
+  eachShell((shell) => {
     describe(`sh being ${shell[0]}`, () => {
       const nomad = new LocalExecs({ shell, env: { FROM_IMAGE: 'yes' } });
       let executions: Executions;
@@ -51,5 +51,5 @@ describe('commands in a real shell', () => {
         await plain.stop();
       });
     });
-  }
+  });
 });

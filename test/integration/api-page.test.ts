@@ -1,8 +1,9 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'chai';
+import { needs, program } from '../support/needs.js';
 import { SandboxBench } from '../dev-agent/support/sandbox.js';
 import { TestService } from '../support/test-service.js';
 
@@ -50,12 +51,7 @@ describe('docs/api.md', function () {
   this.timeout(60_000);
 
   it('shows what the service does', async function () {
-    if (spawnSync('curl', ['--version']).status !== 0) {
-      const reason = 'curl is not there: apt-get install curl';
-      if (process.env['CI'] === 'true') throw new Error(reason);
-      console.log(`      skipped: ${reason}`);
-      this.skip();
-    }
+    needs(this, program('curl'));
     const bench = await SandboxBench.open(this);
     try {
       await using opened = await TestService.open({ SERAI_AUTH_TOKEN: TOKEN }, bench.driver);

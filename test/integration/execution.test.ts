@@ -6,6 +6,7 @@ import type { AgentPlace } from '../support/agent-place.js';
 import { startAgentPlace } from '../support/agent-place.js';
 import type { TestRunner } from '../support/claimed-runner.js';
 import { begin, execute, executionRequest } from '../support/executions.js';
+import { skipWithoutDriver } from '../support/needs.js';
 import { eventually } from '../support/waiting.js';
 
 const DRIVERS = ['process', 'sandbox'] as const;
@@ -24,8 +25,8 @@ for (const driver of DRIVERS) {
       const place = await startAgentPlace({ driver, ...options });
       places.push(place);
       return place;
-    } catch {
-      context.skip();
+    } catch (error) {
+      return skipWithoutDriver(context, error);
     }
   }
 

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { needs, ROOT } from '../support/needs.js';
 import { DevAgent } from '../../lib/dev-agent/agent.js';
 import { createService } from '../../lib/service.js';
 import { RecordingLogger } from '../support/test-api.js';
@@ -42,7 +43,7 @@ describe('the service on an embedded agent', function () {
   });
 
   it('tells in the statistics of an environment that cannot run commands unprivileged [A4-87]', async function () {
-    if (process.getuid?.() !== 0) this.skip();
+    needs(this, ROOT);
     await using opened = await TestService.open({ SERAI_RUNNER_USER: 'root' });
     const { client } = opened;
     await client.openPool(1);

@@ -6,15 +6,15 @@ import {
   startMarker,
   START_FORMAT,
 } from '../../lib/shell/frames.js';
-import { runShell, SHELLS } from '../support/shells.js';
+import { eachShell, runShell } from '../support/shells.js';
 
 describe('frames', () => {
-  for (const shell of SHELLS) {
+  eachShell((shell) => {
     it(`are printed by ${shell[0]} as the service looks for them`, () => {
       expect(runShell(shell, `printf ${START_FORMAT} 0012`)).to.equal(startMarker('0012').toString());
       expect(runShell(shell, `printf ${END_FORMAT} 0012`)).to.equal(endMarker('0012').toString());
     });
-  }
+  });
 });
 
 describe('parseControlLine', () => {

@@ -6,7 +6,8 @@ import { expect } from 'chai';
 import type { KillRequest } from '../../lib/shell/kill-tree.js';
 import { killScript, parseKillResult } from '../../lib/shell/kill-tree.js';
 import { feed, scriptReader } from '../../lib/shell/script.js';
-import { runShell, SHELLS } from '../support/shells.js';
+import { namespaces, needs } from '../support/needs.js';
+import { eachShell, runShell } from '../support/shells.js';
 import { eventually } from '../support/waiting.js';
 
 /** Living processes with these arguments. */
@@ -24,10 +25,6 @@ function alive(command: string): number[] {
     })
     .map(Number);
 }
-
-/** Whether this machine lets us make a process namespace. */
-const canUnshare =
-  runShell(['unshare', '--pid', '--fork', '--mount-proc', 'sh'], 'echo yes').trim() === 'yes';
 
 function childOf(pid: number | undefined): number | undefined {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim();
@@ -66,7 +63,7 @@ describe('killScript', () => {
     for (const child of children.splice(0)) child.kill('SIGKILL');
   });
 
-  for (const shell of SHELLS) {
+  eachShell((shell) => {
     describe(`in ${shell[0]}`, () => {
       it('ends all that carries the id or descends from what does [A2-47] [A2-48]', async () => {
         const id = randomUUID();
@@ -115,9 +112,10 @@ describe('killScript', () => {
         expect(alive(`sleep ${mark}`)).to.deep.equal([]);
       });
     });
-  }
+  });
 
-  (canUnshare ? it : it.skip)("ends nobody's processes where the processes are the task's own", async () => {
+  it("ends nobody's processes where the processes are the task's own", async function () {
+    needs(this, ...namespaces(['--pid', '--fork', '--mount-proc']));
     const allocationId = randomUUID();
     const survivor = randomUUID();
     const others = [{ id: survivor, root: undefined }];

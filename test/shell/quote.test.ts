@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { assignment, quote } from '../../lib/shell/quote.js';
-import { runShell, SHELLS } from '../support/shells.js';
+import { eachShell, runShell } from '../support/shells.js';
 
 const text = fc.oneof(
   fc.string({ unit: 'binary' }).filter((value) => !value.includes('\0')),
@@ -11,7 +11,7 @@ const text = fc.oneof(
 );
 
 describe('quote', () => {
-  for (const shell of SHELLS) {
+  eachShell((shell) => {
     it(`gives ${shell[0]} any texts back unchanged [A4-85] [B9]`, () => {
       fc.assert(
         fc.property(fc.array(text, { minLength: 1, maxLength: 20 }), (texts) => {
@@ -21,7 +21,7 @@ describe('quote', () => {
         { numRuns: 25 },
       );
     });
-  }
+  });
 
   it('assigns a value without running any of it', () => {
     const script = `${assignment('a', '$(echo x); `id`\n')}; printf '%s' "$a"`;

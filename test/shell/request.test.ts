@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import type { CommandRequest } from '../../lib/shell/request.js';
 import { formatRequest } from '../../lib/shell/request.js';
 import { RUN_COMMAND } from '../../lib/shell/run-command.js';
-import { runShell, SHELLS } from '../support/shells.js';
+import { eachShell, runShell } from '../support/shells.js';
 
 const REQUEST: CommandRequest = {
   token: '0042',
@@ -24,7 +24,7 @@ function receive(shell: readonly string[], request: CommandRequest, print: strin
 const text = fc.string({ unit: 'binary', maxLength: 200 }).filter((value) => !value.includes('\0'));
 
 describe('formatRequest', () => {
-  for (const shell of SHELLS) {
+  eachShell((shell) => {
     it(`brings command and variables to ${shell[0]} exactly as they are [B9] [B10]`, () => {
       fc.assert(
         fc.property(text, fc.array(text), (command, values) => {
@@ -43,7 +43,7 @@ describe('formatRequest', () => {
         { numRuns: 25 },
       );
     });
-  }
+  });
 
   it('marks a command that is too long for an argument', () => {
     const isLong = (length: number): string =>

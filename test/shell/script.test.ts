@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { expect } from 'chai';
 import { feed, script, scriptReader } from '../../lib/shell/script.js';
-import { SHELLS } from '../support/shells.js';
+import { eachShell } from '../support/shells.js';
 
 function readScript(shell: readonly string[], input: Buffer): string {
   const [program = '', ...rest] = [...shell, ...scriptReader().slice(1)];
@@ -13,7 +13,7 @@ describe('scripts over standard input', () => {
     expect(script('\n  # why\n  if a; then\n    b # c\n  fi\n')).to.equal('if a; then\nb # c\nfi\n');
   });
 
-  for (const shell of SHELLS) {
+  eachShell((shell) => {
     it(`leave what follows them to the script itself in ${shell[0]}`, () => {
       const text = 'printf "[%s]" "$serai_s" >/dev/null\nread -r x; printf "%s|" "$x"; cat\n';
       expect(readScript(shell, Buffer.concat([feed(text), Buffer.from('first\nrest\\n')]))).to.equal(
@@ -24,5 +24,5 @@ describe('scripts over standard input', () => {
     it(`are not run in ${shell[0]} where their end did not come`, () => {
       expect(readScript(shell, Buffer.from('echo half\necho the other half'))).to.equal('');
     });
-  }
+  });
 });

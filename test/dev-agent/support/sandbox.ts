@@ -5,6 +5,7 @@ import { silentLogger } from '../../../lib/base/log.js';
 import type { Logger } from '../../../lib/base/log.js';
 import type { DriverExec, TaskHandle, TaskOptions } from '../../../lib/dev-agent/driver.js';
 import { SandboxDriver } from '../../../lib/dev-agent/sandbox/sandbox-driver.js';
+import { skipWithoutDriver } from '../../support/needs.js';
 import { eventually } from '../../support/waiting.js';
 
 /** A sandbox driver on folders of its own, for tests. */
@@ -19,10 +20,7 @@ export class SandboxBench {
     this.driver = new SandboxDriver({ log, folders: [folder] });
   }
 
-  /**
-   * Skips the suite, with the reason, where this machine cannot run sandboxes. In CI, which installs what they need, only
-   * a kernel that forbids them is a reason.
-   */
+  /** Skips the suite, with the reason, where this machine cannot run sandboxes. */
   static async open(context: Mocha.Context, log = silentLogger): Promise<SandboxBench> {
     const bench = new SandboxBench(await mkdtemp(path.join(tmpdir(), 'serai-sandbox-test-')), log);
     try {
@@ -30,10 +28,7 @@ export class SandboxBench {
       return bench;
     } catch (error) {
       await bench.close();
-      const reason = error instanceof Error ? error.message : String(error);
-      if (process.env['CI'] === 'true' && !/cannot be made here|may not make/.test(reason)) throw error;
-      console.log(`      skipped: ${reason}`);
-      return context.skip();
+      return skipWithoutDriver(context, error);
     }
   }
 

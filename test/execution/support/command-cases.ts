@@ -5,7 +5,7 @@ import type { Executions } from '../../../lib/execution/executions.js';
 import type { TestRunner } from '../../support/claimed-runner.js';
 import type { Finished } from '../../support/executions.js';
 import { begin, execute, executionRequest } from '../../support/executions.js';
-import { isRoot } from '../../support/shells.js';
+import { needs, ROOT } from '../../support/needs.js';
 import { eventually } from '../../support/waiting.js';
 
 /** Where the cases are tried. */
@@ -103,13 +103,15 @@ export function describeCommands(place: () => Place): void {
         expect(names).to.include('CODEOCEAN');
       });
 
-      (isRoot ? it : it.skip)('runs unprivileged unless it is asked not to [A4-87]', async () => {
+      it('runs unprivileged unless it is asked not to [A4-87]', async function () {
+        needs(this, ROOT);
         const who = 'echo "$USER $(id -u) $HOME"; [ "$USER" = "$(id -un)" ]';
         expect((await run(who)).stdout.trim()).to.equal(place().user);
         expect((await run(who, { privileged: true })).stdout.trim()).to.match(/(^| )0 \//);
       });
 
-      (isRoot ? it : it.skip)('lets the program open its own streams by name', async () => {
+      it('lets the program open its own streams by name', async function () {
+        needs(this, ROOT);
         if (!interactive && !place().hasPipes) return;
         const { stdout, stderr } = await run('echo a >/dev/stdout; echo b >/dev/stderr');
         expect(stdout).to.equal(`a${newline}`);

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect } from 'chai';
+import { needs } from '../../support/needs.js';
 import { SandboxBench } from '../../dev-agent/support/sandbox.js';
 import { TestService } from '../../support/test-service.js';
 
@@ -17,11 +18,11 @@ const TOKEN = 'a-token-of-the-fuzzer';
 function findSchemathesis(context: Mocha.Context): string {
   const script = path.resolve(import.meta.dirname, '../../../.scripts/fuzzer.mjs');
   const { status, stdout } = spawnSync(process.execPath, [script, '--find'], { encoding: 'utf8' });
-  if (status === 0) return stdout.trim();
-  const reason = 'schemathesis is not installed: npm run fuzzer (on Debian it needs python3-venv)';
-  if (process.env['CI'] === 'true') throw new Error(reason);
-  console.log(`      skipped: ${reason}`);
-  return context.skip();
+  needs(context, {
+    isMet: status === 0,
+    missing: 'schemathesis: npm run fuzzer (on Debian with python3-venv)',
+  });
+  return stdout.trim();
 }
 
 /** Runs the fuzzer against a service and resolves with its exit code and report. */
