@@ -46,7 +46,7 @@ describe('SandboxDriver: life', () => {
     expect(await task.exited).to.deep.equal({ exitCode: 7, signal: 0, oomKilled: false });
     bystander.exec.closeStdin();
     expect((await bystander.end()).exitCode).to.equal(137);
-    expect(processesWith('4711')).to.deep.equal([]);
+    await eventually('the end of the rest', () => processesWith('4711').length === 0);
     expect(
       await task.exec({ command: ['true'], tty: false }).catch((error: Error) => error.message),
     ).to.equal('the task is not running');
