@@ -1,3 +1,4 @@
+import type { Stats } from 'node:fs';
 import { lstat, readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { MountRow } from './mount-table.js';
@@ -31,7 +32,7 @@ export async function viewHost(hidden: readonly string[]): Promise<HostView> {
   const folders: string[] = [];
   const links: string[] = [];
   for (const name of TOP_LEVEL) {
-    const found = await lstat(name).catch(() => undefined);
+    const found = await unlessGone(lstat(name));
     if (found?.isSymbolicLink()) links.push(name);
     else if (found?.isDirectory()) folders.push(name);
   }
@@ -55,8 +56,8 @@ async function nestedFolders(
     .filter((point) => !hidden.some((folder) => isWithin(point, folder)));
   const nested = [];
   for (const point of [...new Set(points)].sort()) {
+    // What only root may enter on the host, or nobody any more, is no part of what a sandbox needs.
     const found = await stat(point).catch(() => undefined);
-    // What only root may enter on the host is no part of what a sandbox needs.
     if (found?.isDirectory() && (found.mode & 0o005) === 0o005) nested.push(point);
   }
   return nested;
@@ -72,7 +73,7 @@ async function viewProc(): Promise<Pick<HostView, 'readOnly' | 'empty'>> {
   for (const entry of await readdir('/proc', { withFileTypes: true })) {
     if (/^\d+$/.test(entry.name) || OWN_PROC.has(entry.name)) continue;
     const file = path.join('/proc', entry.name);
-    const found = await lstat(file).catch(() => undefined);
+    const found = await unlessGone(lstat(file));
     if (found?.isDirectory()) readOnly.push(file);
     else if (found?.isFile() && isClosed(entry.name, found.mode)) empty.push(file);
   }
@@ -85,6 +86,16 @@ function isClosed(name: string, mode: number): boolean {
 }
 
 async function isDirectory(file: string): Promise<boolean> {
-  const found = await stat(file).catch(() => undefined);
+  const found = await unlessGone(stat(file));
   return found?.isDirectory() ?? false;
+}
+
+/** Undefined for what is not there. Any other failure counts: what could not be looked at would not be closed either. */
+async function unlessGone(looking: Promise<Stats>): Promise<Stats | undefined> {
+  try {
+    return await looking;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  }
 }
