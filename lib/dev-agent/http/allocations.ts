@@ -5,13 +5,14 @@ import type { Allocation } from '../state/records.js';
 import { renderAllocation, renderAllocationRow } from '../state/render.js';
 import type { RouteDeps } from './answers.js';
 import {
+  askedFor,
   assertUuid,
-  namespaceOf,
   notFound,
   optionalBody,
   pathValue,
   queryFlag,
   queryValue,
+  sendAllocations,
   sendQuery,
   sendWrite,
 } from './answers.js';
@@ -21,15 +22,11 @@ import { page } from './paging.js';
 export function addAllocationRoutes(router: Router, { cluster }: RouteDeps): void {
   router.get('/v1/allocations', (request, response) => {
     const { store } = cluster();
-    const namespace = namespaceOf(request);
-    const prefix = queryValue(request, 'prefix');
     const options = {
       taskStates: queryValue(request, 'task_states') === '' || queryFlag(request, 'task_states'),
       resources: queryFlag(request, 'resources'),
     };
-    const records = [...store.allocations()].filter(
-      (one) => (namespace === '*' || one.Namespace === namespace) && one.ID.startsWith(prefix),
-    );
+    const records = [...store.allocations()].filter(askedFor(request));
     records.sort((a, b) => a.CreateIndex - b.CreateIndex || (a.ID < b.ID ? -1 : 1));
     const rows = page(request, response, { records, token, isBefore, datum: (one) => one });
     sendQuery(
@@ -88,8 +85,7 @@ export function addAllocationRoutes(router: Router, { cluster }: RouteDeps): voi
     assertUuid(id, 'eval');
     const { store } = cluster();
     const allocations = [...store.allocations()].filter(({ EvalID }) => EvalID === id);
-    const rows = allocations.map((one) => renderAllocationRow(one, { taskStates: true, resources: false }));
-    sendQuery(response, store.indexOf('allocs'), rows);
+    sendAllocations(response, store, allocations);
   });
 }
 

@@ -1,6 +1,9 @@
 import type { Request, Response } from 'express';
 import { HttpFailure } from '../failure.js';
 import type { Cluster } from '../cluster.js';
+import type { Allocation, Job } from '../state/records.js';
+import { renderAllocationRow } from '../state/render.js';
+import type { Store } from '../state/store.js';
 
 /** What the routes share: headers, parameters and texts as Nomad has them. */
 
@@ -37,6 +40,19 @@ export function queryFlag(request: Request, name: string): boolean {
 /** The namespace of a request; `*` where it asks for all. */
 export function namespaceOf(request: Request): string {
   return queryValue(request, 'namespace') || 'default';
+}
+
+/** Whether a record is of the namespace and the prefix that a list is asked for. */
+export function askedFor(request: Request): (record: Pick<Job, 'Namespace' | 'ID'>) => boolean {
+  const namespace = namespaceOf(request);
+  const prefix = queryValue(request, 'prefix');
+  return ({ Namespace, ID }) => (namespace === '*' || Namespace === namespace) && ID.startsWith(prefix);
+}
+
+/** Sends the allocations of a job or an evaluation as a list that is not paged. */
+export function sendAllocations(response: Response, store: Store, allocations: readonly Allocation[]): void {
+  const rows = allocations.map((one) => renderAllocationRow(one, { taskStates: true, resources: false }));
+  sendQuery(response, store.indexOf('allocs'), rows);
 }
 
 /** Refuses ids that Nomad's tables could not hold. `what` begins Nomad's text. */

@@ -4,15 +4,16 @@ import { Fields } from '../fields.js';
 import type { EvaluationStarted } from '../cluster.js';
 import { jobSummary } from '../state/job-status.js';
 import type { Job } from '../state/records.js';
-import { renderAllocationRow, renderJobRow } from '../state/render.js';
+import { renderJobRow } from '../state/render.js';
 import type { RouteDeps } from './answers.js';
 import {
+  askedFor,
   jsonBody,
   namespaceOf,
   notFound,
   pathValue,
   queryFlag,
-  queryValue,
+  sendAllocations,
   sendQuery,
   sendWrite,
 } from './answers.js';
@@ -22,12 +23,8 @@ import { page } from './paging.js';
 export function addJobRoutes(router: Router, { cluster }: RouteDeps): void {
   router.get('/v1/jobs', (request, response) => {
     const { store } = cluster();
-    const namespace = namespaceOf(request);
-    const prefix = queryValue(request, 'prefix');
     const meta = queryFlag(request, 'meta');
-    const jobs = [...store.jobs()].filter(
-      (job) => (namespace === '*' || job.Namespace === namespace) && job.ID.startsWith(prefix),
-    );
+    const jobs = [...store.jobs()].filter(askedFor(request));
     jobs.sort((a, b) => compare(jobToken(a), jobToken(b)));
     const rows = page(request, response, {
       records: jobs,
@@ -79,8 +76,7 @@ export function addJobRoutes(router: Router, { cluster }: RouteDeps): void {
   router.get('/v1/job/:id/allocations', (request, response) => {
     const { store } = cluster();
     const allocations = store.allocationsOf(namespaceOf(request), pathValue(request, 'id'));
-    const rows = allocations.map((one) => renderAllocationRow(one, { taskStates: true, resources: false }));
-    sendQuery(response, store.indexOf('allocs'), rows);
+    sendAllocations(response, store, allocations);
   });
 
   router.get('/v1/job/:id/evaluations', (request, response) => {

@@ -1,5 +1,6 @@
 import type { Randomness } from '../../base/ids.js';
 import type { Job, Node, PlacementMetrics, Port, TaskGroup } from '../state/records.js';
+import { PLACED, resources } from '../state/metrics.js';
 import type { NodeUsage } from '../state/usage.js';
 
 /** What the one node offers. */
@@ -23,24 +24,6 @@ export type Placement =
 /** Nomad's range of dynamic ports. */
 const FIRST_PORT = 20_000;
 const LAST_PORT = 32_000;
-
-const NO_METRICS: PlacementMetrics = {
-  AllocationTime: 0,
-  ClassExhausted: null,
-  ClassFiltered: null,
-  CoalescedFailures: 0,
-  ConstraintFiltered: null,
-  DimensionExhausted: null,
-  NodesAvailable: { dc1: 1 },
-  NodesEvaluated: 1,
-  NodesExhausted: 0,
-  NodesFiltered: 0,
-  NodesInPool: 1,
-  QuotaExhausted: null,
-  ResourcesExhausted: null,
-  ScoreMetaData: null,
-  Scores: null,
-};
 
 /** Finds room for one allocation of a group. Takes nothing: the room is used once the allocation is stored. */
 export function place(
@@ -66,23 +49,14 @@ export function place(
 }
 
 function fail(metrics: Partial<PlacementMetrics>): Placement {
-  return { placed: false, metrics: { ...NO_METRICS, ...metrics } };
+  return { placed: false, metrics: { ...PLACED, ...metrics } };
 }
 
 function exhausted(dimension: string, group: TaskGroup): Placement {
-  const none = {
-    CPU: 0,
-    Cores: 0,
-    Devices: null,
-    DiskMB: 0,
-    IOPS: 0,
-    MemoryMB: 0,
-    MemoryMaxMB: 0,
-    Networks: null,
-  };
+  const none = { DiskMB: 0, Networks: null };
   const wanted = group.Tasks.map(({ Name, Resources: { CPU, MemoryMB } }) => [
     Name,
-    dimension === 'cpu' ? { ...none, CPU } : dimension === 'memory' ? { ...none, MemoryMB } : none,
+    resources(dimension === 'cpu' ? { ...none, CPU } : dimension === 'memory' ? { ...none, MemoryMB } : none),
   ]);
   return fail({
     DimensionExhausted: { [dimension]: 1 },

@@ -1,4 +1,5 @@
 import { jobSummary } from './job-status.js';
+import { PLACED, resources } from './metrics.js';
 import type { Allocation, Evaluation, Job, Network, Node, Resources, TaskGroup } from './records.js';
 
 /**
@@ -55,30 +56,6 @@ export function renderAllocatedResources(allocation: Allocation): Record<string,
     ),
   };
 }
-
-function resources(
-  values: Partial<Resources> & { DiskMB: number; Networks: unknown },
-): Record<string, unknown> {
-  return { CPU: 0, Cores: 0, Devices: null, IOPS: 0, MemoryMB: 0, MemoryMaxMB: 0, ...values };
-}
-
-const PLACED = {
-  AllocationTime: 0,
-  ClassExhausted: null,
-  ClassFiltered: null,
-  CoalescedFailures: 0,
-  ConstraintFiltered: null,
-  DimensionExhausted: null,
-  NodesAvailable: { dc1: 1 },
-  NodesEvaluated: 1,
-  NodesExhausted: 0,
-  NodesFiltered: 0,
-  NodesInPool: 1,
-  QuotaExhausted: null,
-  ResourcesExhausted: null,
-  ScoreMetaData: null,
-  Scores: null,
-};
 
 /** An allocation as its events carry it; `GET /v1/allocation/<id>` adds the job. */
 export function renderAllocation(allocation: Allocation): Record<string, unknown> {
