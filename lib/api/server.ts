@@ -20,7 +20,8 @@ import type { ApiDeps } from './deps.js';
 import { ServerCertificate } from './listening/certificate.js';
 import { Connections } from './listening/connections.js';
 import { answerError } from './middleware/errors.js';
-import { asOrdinaryRequest, isSocket, wantsWebSocket, WebSocketGateway } from './websocket/upgrade.js';
+import { asOrdinaryRequest, isSocket, wantsWebSocket } from './websocket/handshake.js';
+import { WebSocketGateway } from './websocket/upgrade.js';
 
 export interface ApiServerDeps extends ApiDeps {
   /** How long stop() waits for requests and executions in flight. */

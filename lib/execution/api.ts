@@ -43,6 +43,11 @@ export interface ExecutionSink {
 export interface RunningExecution {
   /** Resolves once, after all output was given to the sink and nothing of the program can reach the client any more. */
   readonly exit: Promise<Exit>;
+  /**
+   * Resolves once nothing of the execution is left in the runner that has to be ended, so that it takes no place any more.
+   * One that exited by itself takes none from then on.
+   */
+  readonly cleared: Promise<void>;
   /** Input for the program, as typed. */
   write(chunk: Uint8Array): Promise<void>;
   /** End of the program's input: with a TTY as if Ctrl-D were typed, else the end of the stream. */

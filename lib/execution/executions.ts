@@ -270,6 +270,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
 function endedRun(exit: Exit): RunningExecution {
   return {
     exit: Promise.resolve(exit),
+    cleared: Promise.resolve(),
     write: () => Promise.resolve(),
     closeStdin: () => undefined,
     resize: () => undefined,

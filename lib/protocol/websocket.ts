@@ -1,12 +1,14 @@
 /**
- * What crosses the socket of an execution. Server to client: one JSON object per text frame, then close 1000. Which of
- * the two protocols is spoken is settled by the handshake (subprotocols.ts); docs/websocket.md tells both in full.
+ * What crosses the socket of an execution, and that of a session. Server to client: one JSON object per text frame. Which
+ * of the two protocols is spoken is settled by the handshake (subprotocols.ts); docs/websocket.md tells both in full.
  *
  * Without a subprotocol (Poseidon API 0.2.2) frames of the client are the program's standard input as they stand, and
  * the server sends `PeerMessage`. With `serai.v1` text frames of the client are `ClientMessage`, binary ones raw
- * input, and the server sends `ServerMessage`.
+ * input, and the server sends `ServerMessage`. A session speaks `serai.v1` with the id of a command in every message:
+ * `SessionClientMessage` and `SessionServerMessage`.
  */
 import type { ProgramSignal } from '../base/program-signals.js';
+import type { ExecuteBody } from './http.js';
 
 export type PeerMessage =
   | { readonly type: 'start' }
@@ -58,12 +60,43 @@ export interface EofMessage {
 
 export type ClientMessage = StdinMessage | ResizeMessage | SignalMessage | EofMessage;
 
+/** A command on a session socket: an id of the client's choice, and what `POST /execute` takes. */
+export interface ExecMessage extends ExecuteBody {
+  readonly type: 'exec';
+  readonly id: string;
+}
+
+/** Ends one command, whether it runs or waits. */
+export interface CancelMessage {
+  readonly type: 'cancel';
+  readonly id: string;
+}
+
+/** A message for the program that runs; with an id it has to be that of its command. */
+export type ForCommand<M extends ClientMessage> = M & { readonly id?: string };
+
+export type SessionClientMessage =
+  | ExecMessage
+  | CancelMessage
+  | ForCommand<StdinMessage>
+  | ForCommand<ResizeMessage>
+  | ForCommand<SignalMessage>
+  | ForCommand<EofMessage>;
+
+export type SessionServerMessage =
+  | (ServerMessage & { readonly id: string })
+  /** What was refused names no command. */
+  | { readonly type: 'refused'; readonly data: string };
+
 /** Existing clients compare this text; it is said only with Nomad's own evidence. */
 export const OUT_OF_MEMORY_TEXT = 'the allocation was OOM Killed';
+
+/** What a client is told whose command it cancelled itself. */
+export const CANCELLED_TEXT = 'the command was cancelled';
 
 /** What a client is told whose command printed more than it may. */
 export const OUTPUT_LIMIT_TEXT = 'the output limit of the execution was exceeded';
 
-export function formatServerMessage(message: PeerMessage | ServerMessage): string {
+export function formatServerMessage(message: PeerMessage | ServerMessage | SessionServerMessage): string {
   return JSON.stringify(message);
 }

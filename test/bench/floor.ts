@@ -46,6 +46,7 @@ function runInstantly({ command }: ExecutionRequest, sink: ExecutionSink): Runni
   sink.output('stdout', `${command.replace(/^echo /, '')}\r\n`);
   return {
     exit: Promise.resolve({ kind: 'exited', exitCode: 0 }),
+    cleared: Promise.resolve(),
     write: () => Promise.resolve(),
     closeStdin: () => undefined,
     resize: () => undefined,

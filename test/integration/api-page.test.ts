@@ -1,27 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { expect } from 'chai';
 import { needs, program } from '../support/needs.js';
 import { SandboxBench } from '../dev-agent/support/sandbox.js';
+import type { Example } from '../support/page-examples.js';
+import { examplesOf, patternOf } from '../support/page-examples.js';
 import { TestService } from '../support/test-service.js';
 
 const MARK = '--- end of an example ---';
 const TOKEN = 'the-token-of-the-page';
-
-interface Example {
-  readonly script: string;
-  /** What it prints, `…` standing for anything; undefined where the page does not say. */
-  readonly output: string | undefined;
-}
-
-/** The examples of docs/api.md in order: a block of shell and, if it follows at once, what that prints. */
-function examples(): Example[] {
-  const page = readFileSync(path.resolve(import.meta.dirname, '../../docs/api.md'), 'utf8');
-  const blocks = page.matchAll(/^```sh\n([^]*?)^```\n(?:\n```text\n([^]*?)^```\n)?/gm);
-  return [...blocks].map(([, script = '', output]) => ({ script, output }));
-}
 
 /** Runs all examples in one shell and resolves with the output of each. */
 async function run(url: string, all: readonly Example[]): Promise<string[]> {
@@ -39,14 +26,6 @@ async function run(url: string, all: readonly Example[]): Promise<string[]> {
   return told.split(`${MARK}\n`).slice(0, -1);
 }
 
-function pattern(output: string): RegExp {
-  const escaped = output
-    .trim()
-    .split(/(…|\n)/)
-    .map((part) => (part === '…' ? '.+?' : part === '\n' ? '\\n*' : part.replace(/[^\w\s]/g, '\\$&')));
-  return new RegExp(`^${escaped.join('')}$`);
-}
-
 describe('docs/api.md', function () {
   this.timeout(60_000);
 
@@ -55,11 +34,11 @@ describe('docs/api.md', function () {
     const bench = await SandboxBench.open(this);
     try {
       await using opened = await TestService.open({ SERAI_AUTH_TOKEN: TOKEN }, bench.driver);
-      const all = examples();
+      const all = examplesOf('api.md', 'sh');
       expect(all.length).to.be.greaterThan(5);
       const outputs = await run(opened.service.url, all);
       for (const [index, { script, output }] of all.entries()) {
-        if (output !== undefined) expect(outputs[index]?.trim(), script).to.match(pattern(output));
+        if (output !== undefined) expect(outputs[index]?.trim(), script).to.match(patternOf(output));
       }
     } finally {
       await bench.close();

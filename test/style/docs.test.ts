@@ -4,7 +4,7 @@ import { expect } from 'chai';
 import type { ErrorCode } from '../../lib/base/errors.js';
 import { ERRORS, errorSpec } from '../../lib/base/errors.js';
 import { PROGRAM_SIGNALS } from '../../lib/base/program-signals.js';
-import { anyMessage } from '../../lib/api/schemas/socket.js';
+import { anyMessage, anySessionMessage } from '../../lib/api/schemas/socket.js';
 import { FAILURES } from '../../lib/api/openapi/failures.js';
 import { documentConfig } from '../../lib/config/document.js';
 
@@ -34,6 +34,8 @@ describe('docs', () => {
   it('tell of every message that a client may send, and of every signal', () => {
     const types = anyMessage.properties?.['type']?.['enum'] as readonly string[];
     for (const type of types) expect(page('websocket.md')).to.include(`| \`{"type":"${type}"`);
+    const ofSession = anySessionMessage.properties?.['type']?.['enum'] as readonly string[];
+    for (const type of ofSession) expect(page('websocket.md')).to.include(`| \`{"type":"${type}"`);
     for (const name of PROGRAM_SIGNALS) expect(page('websocket.md')).to.include(`\`${name}\``);
   });
 });

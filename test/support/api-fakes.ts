@@ -46,6 +46,7 @@ export class FakeRunners implements Runners {
   ports: readonly MappedPort[] = [];
   readonly known = new Map<EnvironmentId, Environment>();
   readonly claimed = new Map<string, ClaimedRunner>();
+  readonly #claims = new Map<string, AbortController>();
   readonly calls: unknown[] = [];
   #count = 0;
 
@@ -57,8 +58,14 @@ export class FakeRunners implements Runners {
     const suffix = String(this.#count).padStart(12, '0');
     const parsed = parseRunnerId(`${environment.id}-00000000-0000-4000-8000-${suffix}`);
     if (!parsed) throw new Error('the fake makes bad ids');
-    const runner = claimedRunner(parsed.runnerId, environment, this.ports);
+    const claim = new AbortController();
+    const { runnerId } = parsed;
+    const runner = {
+      ...claimedRunner(runnerId, environment, this.ports),
+      runnerSignal: claim.signal,
+    };
     this.claimed.set(runner.id, runner);
+    this.#claims.set(runner.id, claim);
     return runner;
   }
 
@@ -73,6 +80,7 @@ export class FakeRunners implements Runners {
     await Promise.resolve();
     this.get(id);
     this.claimed.delete(id);
+    this.#claims.get(id)?.abort(new ServiceError('RUNNER_GONE', 'returned'));
   }
 
   statistics(): EnvironmentStatistics[] {
@@ -143,6 +151,8 @@ export class FakeExecution implements PreparedExecution, RunningExecution {
   take: () => Promise<void> = () => Promise.resolve();
   /** What becomes of a signal; replace it to hold it back or fail. */
   signalled: () => Promise<void> = () => Promise.resolve();
+  /** Replace it to hold back what comes after one that was cut. */
+  cleared: Promise<void> = Promise.resolve();
   hungUp = 0;
   #sink: ExecutionSink | undefined;
 
@@ -204,9 +214,12 @@ export class FakeExecutions implements ExecutionsApi {
   readonly taken = new Set<string>();
   /** Called with each new execution. */
   onPrepare: (execution: FakeExecution) => void = () => undefined;
+  /** Thrown by the next preparations. */
+  failure: ServiceError | undefined;
   #count = 0;
 
   prepare(_runner: ClaimedRunner, request: ExecutionRequest): ExecutionId {
+    if (this.failure) throw this.failure;
     this.#count += 1;
     const execution = new FakeExecution(executionId(`execution-${this.#count}`), request);
     this.prepared.set(execution.id, execution);

@@ -11,6 +11,8 @@ import { createEnvironment } from '../../lib/environments/environment.js';
 import { FakeExecutions, FakeRunners } from './api-fakes.js';
 import type { Contract } from './contract.js';
 import { contractOf } from './contract.js';
+import { SessionClient } from './session-client.js';
+import type { OpenOptions } from './websocket-client.js';
 
 /** A logger that keeps its lines. */
 export class RecordingLogger implements Logger {
@@ -133,6 +135,13 @@ export class TestApi implements AsyncDisposable {
     const { runnerId } = claim.json as { runnerId: string };
     const prepared = await this.send('POST', `/runners/${runnerId}/execute`, { command: 'true' });
     return { runnerId, url: (prepared.json as { websocketUrl: string }).websocketUrl };
+  }
+
+  /** Claims a runner and opens a session on it. */
+  async openSession(options: OpenOptions = {}): Promise<SessionClient> {
+    const claim = await this.send('POST', '/runners', { executionEnvironmentId: 1 });
+    const { runnerId } = claim.json as { runnerId: string };
+    return SessionClient.open(this.base, runnerId, options);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

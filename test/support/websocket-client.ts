@@ -14,6 +14,8 @@ export interface OpenOptions {
 export class SocketClient {
   readonly socket: WebSocket;
   readonly messages: ServerMessage[] = [];
+  /** Called with each message. */
+  onMessage: (message: ServerMessage) => void = () => undefined;
   binaryFrames = 0;
   closeCode: number | undefined;
 
@@ -21,7 +23,9 @@ export class SocketClient {
     this.socket = socket;
     socket.on('message', (data: Buffer, isBinary) => {
       if (isBinary) this.binaryFrames += 1;
-      this.messages.push(JSON.parse(data.toString('utf8')) as ServerMessage);
+      const message = JSON.parse(data.toString('utf8')) as ServerMessage;
+      this.messages.push(message);
+      this.onMessage(message);
     });
     socket.on('close', (code) => (this.closeCode = code));
     socket.on('error', () => undefined);

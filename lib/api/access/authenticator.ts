@@ -50,8 +50,14 @@ export class Authenticator {
   admit(req: IncomingMessage, kind: 'request' | 'upgrade'): Principal {
     const principal = this.#identify(req, kind);
     contextOf(req).principal = principal;
+    this.pace(principal);
+    return principal;
+  }
+
+  /** Counts one request of a principal, or what stands for one. RATE_LIMITED where it has to wait. */
+  pace(principal: Principal): void {
     const waitMs = this.#limits.get(principal.name)?.take() ?? 0;
-    if (waitMs === 0) return principal;
+    if (waitMs === 0) return;
     const whose = principal.name === undefined ? 'this service' : `the token ${principal.name}`;
     throw new ServiceError('RATE_LIMITED', `more requests of ${whose} than auth.rateLimit allows`, {
       retryAfterSeconds: waitMs / 1000,

@@ -1,7 +1,7 @@
 import { deleteEnvironment, getEnvironment, listEnvironments, putEnvironment } from './environments.js';
 import { listFiles, readFile, updateFiles } from './files.js';
 import type { Operation } from './operation.js';
-import { claimRunner, openSocket, prepareExecution, returnRunner } from './runners.js';
+import { claimRunner, openSession, openSocket, prepareExecution, returnRunner } from './runners.js';
 import { getDocs, getHealth, getOpenApi, getStatistics, getVersion } from './service.js';
 
 /** All operations of the API, in the order in which they are described. */
@@ -19,6 +19,7 @@ export const OPERATIONS: readonly Operation[] = [
   returnRunner,
   prepareExecution,
   openSocket,
+  openSession,
   updateFiles,
   listFiles,
   readFile,

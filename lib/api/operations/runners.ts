@@ -120,3 +120,30 @@ export const openSocket = defineOperation({
   },
   failures: ['RUNNER_GONE', 'EXECUTION_NOT_FOUND', 'EXECUTION_TAKEN', 'NOT_READY'],
 });
+
+export const openSession = defineOperation({
+  id: 'openSession',
+  method: 'GET',
+  path: '/runners/{id}/session',
+  tag: 'Executions',
+  access: 'runners',
+  summary: 'Run many commands, one after the other, with one WebSocket',
+  description: [
+    'A WebSocket handshake that offers the subprotocol `serai.v1`; any other request is answered with 400. It costs no request and no handshake per command, and each command counts as one execution.',
+    'Text frames of the client are JSON. `{"type":"exec","id":"1","command":"…"}` runs a command: `id` is any text of 1 to 128 characters, and the rest is what `execute` takes. While one runs, up to 16 more wait; the next gets an `error`. `{"type":"cancel","id":"1"}` ends one that runs or waits. `stdin`, `resize`, `signal` and `eof` are as on the socket of an execution, for the command that runs, and may name it by `id`; binary frames are its input.',
+    'From the server come the messages of `serai.v1`, each with the `id` of its command: `start`, output, then exactly one end. A command that is not begun gets its end, an `error`, alone. What is no message is answered with `refused`.',
+    'A client that closes or vanishes ends the command that runs. The server closes with 1000 when the runner is gone, and with 1001 when the service stops.',
+  ].join('\n\n'),
+  parameters: { id },
+  query: noQuery,
+  answers: {
+    101: {
+      description: 'The connection is a WebSocket now.',
+      headers: {
+        Upgrade: { description: 'Always `websocket`.', schema: text('websocket') },
+        'Sec-WebSocket-Protocol': { description: 'Always `serai.v1`.', schema: choice('serai.v1') },
+      },
+    },
+  },
+  failures: ['RUNNER_GONE', 'NOT_READY'],
+});

@@ -5,8 +5,9 @@ import { API_BASE } from '../../protocol/http.js';
 import { PublicUrl } from '../address/public-url.js';
 import { sendJson } from '../answer.js';
 import type { ApiDeps } from '../deps.js';
+import { toExecutionRequest } from '../execution-request.js';
 import { readJson } from '../middleware/body.js';
-import { openSocket, prepareExecution } from '../operations/runners.js';
+import { openSession, openSocket, prepareExecution } from '../operations/runners.js';
 import { declareRoutes, parameter, route } from './route.js';
 
 export function executionRoutes(router: Router, { runners, executions, config, clock }: ApiDeps): void {
@@ -21,31 +22,25 @@ export function executionRoutes(router: Router, { runners, executions, config, c
       prepareExecution.parseQuery(req);
       const request = prepareExecution.parseBody(await readJson(req, body));
       const runner = runners.get(id); // it may have gone while the body arrived
-      const executionId = executions.prepare(runner, {
-        command: request.command,
-        privileged: request.privilegedExecution ?? false,
-        environment: request.environment ?? {},
-        timeLimitSeconds: request.timeLimit ?? 0,
-        outputLimitBytes: request.outputLimit,
-        interactive: request.interactive ?? true,
-        workingDirectory: request.workingDirectory,
-      });
+      const executionId = executions.prepare(runner, toExecutionRequest(request));
       const path = `${API_BASE}/runners/${runner.id}/websocket?executionID=${executionId}`;
       const answer: ExecuteAnswer = { websocketUrl: publicUrl.socketBase(req) + path };
       sendJson(res, 200, answer);
     }),
   );
 
-  // The handshake itself never comes here: websocket/upgrade.ts takes it from the server.
-  declareRoutes(
-    router,
-    route(openSocket, (req) => {
-      openSocket.parseQuery(req);
-      runners.get(parameter(req, 'id'));
-      throw new ServiceError(
-        'INVALID_REQUEST',
-        'this address is for WebSockets, and the request is no handshake',
-      );
-    }),
-  );
+  // The handshakes themselves never come here: websocket/upgrade.ts takes them from the server.
+  for (const operation of [openSocket, openSession]) {
+    declareRoutes(
+      router,
+      route(operation, (req) => {
+        operation.parseQuery(req);
+        runners.get(parameter(req, 'id'));
+        throw new ServiceError(
+          'INVALID_REQUEST',
+          'this address is for WebSockets, and the request is no handshake',
+        );
+      }),
+    );
+  }
 }

@@ -6,8 +6,9 @@ import type {
   MappedPortAnswer,
   SocketQuery,
 } from '../../protocol/http.js';
-import { answer, integer, list, object, text, told } from './schema.js';
-import { environmentIdNumber, flag, path, plainText, seconds, variables } from './values.js';
+import type { ExecMessage } from '../../protocol/websocket.js';
+import { answer, choice, integer, list, object, text, told } from './schema.js';
+import { commandId, environmentIdNumber, flag, path, plainText, seconds, variables } from './values.js';
 
 export const claimBody = object<ClaimBody>(
   { executionEnvironmentId: told(environmentIdNumber, 'The environment to take a runner of.', 10) },
@@ -40,35 +41,42 @@ export const claimAnswer = answer<ClaimAnswer>(
   {},
 );
 
-export const executeBody = object<ExecuteBody>(
-  {
-    command: told(
-      plainText,
-      'The command, exactly as `sh -c` is to run it; line breaks are fine.',
-      'python3 main.py',
-    ),
-  },
-  {
-    privilegedExecution: told(flag, 'Run as root instead of the unprivileged user.', false),
-    environment: told(variables, 'Variables of this command, over those of the environment.'),
-    timeLimit: told(
-      seconds,
-      'Seconds after which the program is ended with the message `timeout`. 0, the default, means never.',
-      10,
-    ),
-    outputLimit: told(
-      integer(0, Number.MAX_SAFE_INTEGER),
-      'Most bytes of output, both streams together; at the first one beyond, the program is ended with an `error`. ' +
-        '0 means any number; without it `execution.outputLimit` of the service holds.',
-      1_000_000,
-    ),
-    interactive: told(
-      flag,
-      'Run with a terminal (the default). `false` gives the program pipes instead and keeps bytes as they are.',
-      true,
-    ),
-    workingDirectory: told(path, 'Where the command starts; else in the working directory of the image.'),
-  },
+const command = {
+  command: told(
+    plainText,
+    'The command, exactly as `sh -c` is to run it; line breaks are fine.',
+    'python3 main.py',
+  ),
+};
+
+const commandOptions = {
+  privilegedExecution: told(flag, 'Run as root instead of the unprivileged user.', false),
+  environment: told(variables, 'Variables of this command, over those of the environment.'),
+  timeLimit: told(
+    seconds,
+    'Seconds after which the program is ended with the message `timeout`. 0, the default, means never.',
+    10,
+  ),
+  outputLimit: told(
+    integer(0, Number.MAX_SAFE_INTEGER),
+    'Most bytes of output, both streams together; at the first one beyond, the program is ended with an `error`. ' +
+      '0 means any number; without it `execution.outputLimit` of the service holds.',
+    1_000_000,
+  ),
+  interactive: told(
+    flag,
+    'Run with a terminal (the default). `false` gives the program pipes instead and keeps bytes as they are.',
+    true,
+  ),
+  workingDirectory: told(path, 'Where the command starts; else in the working directory of the image.'),
+};
+
+export const executeBody = object<ExecuteBody>(command, commandOptions);
+
+/** The same on a session socket. */
+export const execMessage = object<ExecMessage>(
+  { type: choice('exec'), id: commandId, ...command },
+  commandOptions,
 );
 
 export const executeAnswer = answer<ExecuteAnswer>(

@@ -38,3 +38,6 @@ export const variables: Schema<Readonly<Record<string, string>> | null> = {
 };
 
 export const environmentIdNumber = integer(0, Number.MAX_SAFE_INTEGER);
+
+/** What the client of a session calls a command. */
+export const commandId = text('a text of 1 to 128 characters', { minLength: 1, maxLength: 128 });

@@ -1,6 +1,6 @@
 /**
- * The two ways to speak on the socket of an execution, as the handshake settles it: that of existing clients, and
- * `serai.v1`. Everything else about a socket is the same for both.
+ * The two ways to speak of an execution, as the handshake settles it: that of existing clients, and `serai.v1`, which
+ * sessions speak too. Everything else about a socket is the same for both.
  */
 import { messageOf } from '../../base/errors.js';
 import type { ExecutionId } from '../../base/ids.js';
@@ -17,11 +17,15 @@ export type ClientRequest =
   /** It is no message; `why` is for the client. */
   | { readonly type: 'unreadable'; readonly why: string };
 
-export interface Dialect {
+export interface Dialect extends Speech {
+  read(frame: Buffer, isBinary: boolean): ClientRequest;
+}
+
+/** How the beginning and the end of an execution are told. */
+export interface Speech {
   start(executionId: ExecutionId): PeerMessage | ServerMessage;
   /** The one message that ends a socket. A hang-up is the client's own doing; it reads this only if still there. */
   end(exit: Exit, durationMs: number): PeerMessage | ServerMessage;
-  read(frame: Buffer, isBinary: boolean): ClientRequest;
 }
 
 /** The dialect of a socket with this subprotocol; with none it is the empty text. */
@@ -35,23 +39,30 @@ const peer: Dialect = {
   read: (bytes) => ({ type: 'stdin', bytes }),
 };
 
-const seraiV1: Dialect = {
-  start: (executionId) => ({ type: 'start', executionId }),
-  end: (exit, durationMs) => ({
+export const seraiV1Speech = {
+  start: (executionId: ExecutionId): ServerMessage => ({ type: 'start', executionId }),
+  end: (exit: Exit, durationMs: number): ServerMessage => ({
     ...endMessage(exit),
     durationMs,
     oomKilled: exit.kind === 'out-of-memory',
   }),
+};
+
+const seraiV1: Dialect = {
+  ...seraiV1Speech,
   read(frame, isBinary) {
     if (isBinary) return { type: 'stdin', bytes: frame };
     try {
-      const message = parseClientMessage(frame.toString('utf8'));
-      return message.type === 'stdin' ? { type: 'stdin', bytes: Buffer.from(message.data) } : message;
+      return toRequest(parseClientMessage(frame.toString('utf8')));
     } catch (error) {
       return { type: 'unreadable', why: messageOf(error) };
     }
   },
 };
+
+export function toRequest(message: ClientMessage): ClientRequest {
+  return message.type === 'stdin' ? { type: 'stdin', bytes: Buffer.from(message.data) } : message;
+}
 
 function endMessage(exit: Exit): Extract<PeerMessage, { type: 'exit' | 'timeout' | 'error' }> {
   switch (exit.kind) {

@@ -1,35 +1,51 @@
 /**
- * Upgrades to the WebSocket of an execution.
+ * Upgrades to the WebSocket of an execution or a session.
  *
  * Everything that can be wrong is answered in plain HTTP with a JSON body before the upgrade; `take` comes last and
  * right before the handshake, so that no execution is taken by a socket that never opens. Requests that ask for another
- * protocol (some HTTP clients offer `h2c` with every request) are handed back to the server as ordinary ones.
+ * protocol (some HTTP clients offer `h2c` with every request) are handed back to the server as ordinary ones
+ * (handshake.ts).
  *
- * Not here: what travels afterwards (proxy.ts).
+ * Not here: what travels afterwards (proxy.ts, session-proxy.ts).
  */
 import type { IncomingMessage } from 'node:http';
 import { ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import type { Socket } from 'node:net';
 import type { WebSocket } from 'ws';
 import { WebSocketServer } from 'ws';
 import { ServiceError } from '../../base/errors.js';
 import { executionId } from '../../base/ids.js';
-import type { PreparedExecution } from '../../execution/api.js';
-import { parseSubprotocols, SERAI_V1 } from '../../protocol/subprotocols.js';
+import { SERAI_V1 } from '../../protocol/subprotocols.js';
+import type { ClaimedRunner } from '../../runners/runner.js';
 import type { Authenticator } from '../access/authenticator.js';
+import type { Principal } from '../access/principal.js';
 import { assertAllowed } from '../access/principal.js';
 import { contextOf, logRequest, openContext } from '../context.js';
 import type { ApiDeps } from '../deps.js';
 import { sendError } from '../middleware/errors.js';
-import { openSocket } from '../operations/runners.js';
+import type { Operation } from '../operations/operation.js';
+import { openSession, openSocket } from '../operations/runners.js';
 import { expressPath } from '../routes/route.js';
+import type { ClientConnectionOptions } from './client-connection.js';
+import { CommandRoom } from './command-queue.js';
+import { decodeSegment, parseHandshake } from './handshake.js';
+import type { SocketProxy } from './proxy.js';
 import { ExecutionProxy } from './proxy.js';
+import { SessionProxy } from './session-proxy.js';
 
 /** Longest frame of input. */
 const MAX_PAYLOAD_BYTES = 1024 * 1024;
-const ROUTE = expressPath(openSocket);
-const SOCKET_PATH = new RegExp(`^${ROUTE.replace(':id', '([^/]+)')}$`);
+
+type OpenProxy = (options: ClientConnectionOptions) => SocketProxy;
+
+/** What an upgrade may be for. */
+interface Target {
+  readonly operation: Operation;
+  readonly route: string;
+  readonly pattern: RegExp;
+  /** Throws what the client is to be told; `claimed` does so for a runner that is gone. */
+  readonly admit: (req: IncomingMessage, principal: Principal, claimed: () => ClaimedRunner) => OpenProxy;
+}
 
 export class WebSocketGateway {
   readonly #deps: ApiDeps;
@@ -41,7 +57,12 @@ export class WebSocketGateway {
     maxPayload: MAX_PAYLOAD_BYTES,
     handleProtocols: (offered) => offered.has(SERAI_V1) && SERAI_V1,
   });
-  readonly #open = new Map<ExecutionProxy, Promise<void>>();
+  readonly #targets = [
+    target(openSocket, (req, _principal, claimed) => this.#admitExecution(req, claimed)),
+    target(openSession, (req, principal, claimed) => this.#admitSession(req, principal, claimed)),
+  ];
+  readonly #room = new CommandRoom();
+  readonly #open = new Map<SocketProxy, Promise<void>>();
   #isStopping = false;
 
   constructor(deps: ApiDeps, authenticator: Authenticator) {
@@ -59,19 +80,23 @@ export class WebSocketGateway {
     const res = new ServerResponse(req);
     const context = openContext(req, res, this.#deps);
     try {
-      const execution = this.#admit(req, connection);
+      const openProxy = this.#admit(req, connection);
       this.#server.handleUpgrade(req, connection, head, (socket) => {
         logRequest(context, 101, this.#deps);
-        this.#serve(socket, connection, execution);
+        this.#serve(socket, connection, openProxy);
       });
     } catch (error) {
       this.#refuse(req, res, connection, error);
     }
   }
 
-  /** Refuses new sockets. Resolves when the executions of all open ones have ended and they are closed. */
+  /**
+   * Refuses new sockets, and new commands on open ones. Resolves when the executions of all open ones have ended and they
+   * are closed.
+   */
   async drain(): Promise<void> {
     this.#isStopping = true;
+    for (const proxy of this.#open.keys()) proxy.drain();
     while (this.#open.size > 0) await Promise.all(this.#open.values());
   }
 
@@ -85,30 +110,50 @@ export class WebSocketGateway {
     for (const proxy of this.#open.keys()) proxy.destroy();
   }
 
-  /** The execution that this upgrade is for. Throws what the client is to be told. */
-  #admit(req: IncomingMessage, connection: Socket): PreparedExecution {
+  /** Throws what the client is to be told. */
+  #admit(req: IncomingMessage, connection: Socket): OpenProxy {
     const context = contextOf(req);
     const principal = this.#authenticator.admit(req, 'upgrade');
     const [path = ''] = (req.url ?? '').split('?', 1);
-    const [, encodedId] = SOCKET_PATH.exec(path) ?? [];
-    if (encodedId === undefined) {
-      throw new ServiceError('ROUTE_NOT_FOUND', 'there is no WebSocket at this path');
+    for (const { operation, route, pattern, admit } of this.#targets) {
+      const [, encodedId] = pattern.exec(path) ?? [];
+      if (encodedId === undefined) continue;
+      context.route = route;
+      assertAllowed(principal, operation.access);
+      if (this.#isStopping) throw new ServiceError('STOPPED', 'the service is stopping');
+      return admit(req, principal, () => {
+        const runner = this.#deps.runners.get(decodeSegment(encodedId));
+        if (connection.readable && connection.writable) return runner;
+        throw new ServiceError('STOPPED', 'the client left before its upgrade');
+      });
     }
-    context.route = ROUTE;
-    assertAllowed(principal, openSocket.access);
-    if (this.#isStopping) throw new ServiceError('STOPPED', 'the service is stopping');
-    assertHandshake(req);
-    const { executionID } = openSocket.parseQuery(req);
-    const runner = this.#deps.runners.get(decode(encodedId));
-    if (!connection.readable || !connection.writable) {
-      throw new ServiceError('STOPPED', 'the client left before its upgrade');
-    }
-    return this.#deps.executions.take(runner, executionId(executionID));
+    throw new ServiceError('ROUTE_NOT_FOUND', 'there is no WebSocket at this path');
   }
 
-  #serve(socket: WebSocket, connection: Socket, execution: PreparedExecution): void {
+  #admitExecution(req: IncomingMessage, claimed: () => ClaimedRunner): OpenProxy {
+    parseHandshake(req);
+    const { executionID } = openSocket.parseQuery(req);
+    const execution = this.#deps.executions.take(claimed(), executionId(executionID));
+    return (options) => new ExecutionProxy({ ...options, execution });
+  }
+
+  #admitSession(req: IncomingMessage, principal: Principal, claimed: () => ClaimedRunner): OpenProxy {
+    if (parseHandshake(req).chosen !== SERAI_V1) {
+      throw new ServiceError(
+        'INVALID_REQUEST',
+        `a session takes the subprotocol ${SERAI_V1}; offer it in Sec-WebSocket-Protocol`,
+      );
+    }
+    openSession.parseQuery(req);
+    const runner = claimed();
+    const { executions } = this.#deps;
+    const admitCommand = (): void => this.#authenticator.pace(principal);
+    return (options) => new SessionProxy({ ...options, runner, executions, admitCommand, room: this.#room });
+  }
+
+  #serve(socket: WebSocket, connection: Socket, openProxy: OpenProxy): void {
     const { clock, log } = this.#deps;
-    const proxy = new ExecutionProxy({ socket, connection, execution, clock, log });
+    const proxy = openProxy({ socket, connection, clock, log });
     this.#open.set(
       proxy,
       proxy.run().finally(() => this.#open.delete(proxy)),
@@ -128,55 +173,7 @@ export class WebSocketGateway {
   }
 }
 
-/** Whether an `upgrade` event is about a WebSocket at all. */
-export function wantsWebSocket(req: IncomingMessage): boolean {
-  return req.headers.upgrade?.toLowerCase() === 'websocket';
-}
-
-/**
- * Gives a connection back to HTTP: its head is written again without the offer to upgrade and read by `serve`, which
- * takes a connection as if it were new.
- */
-export function asOrdinaryRequest(
-  req: IncomingMessage,
-  connection: Socket,
-  head: Buffer,
-  serve: (connection: Socket) => void,
-): void {
-  const lines = [`${req.method} ${req.url} HTTP/${req.httpVersion}`];
-  for (let index = 0; index < req.rawHeaders.length; index += 2) {
-    const name = req.rawHeaders[index] ?? '';
-    const value = req.rawHeaders[index + 1] ?? '';
-    if (!/^(upgrade|connection|http2-settings)$/i.test(name)) lines.push(`${name}: ${value}`);
-  }
-  const wantsClose = /(^|,)\s*close\s*(,|$)/i.test(req.headers.connection ?? '');
-  lines.push(`Connection: ${wantsClose ? 'close' : 'keep-alive'}`, '', '');
-  connection.unshift(Buffer.concat([Buffer.from(lines.join('\r\n'), 'latin1'), head]));
-  serve(connection);
-}
-
-/** What `ws` demands too; asked here, so that nothing can fail once the execution is taken. */
-function assertHandshake({ method, headers }: IncomingMessage): void {
-  const key = headers['sec-websocket-key'];
-  const version = headers['sec-websocket-version'];
-  const isSound =
-    method === 'GET' &&
-    key !== undefined &&
-    /^[+/0-9A-Za-z]{22}==$/.test(key) &&
-    (version === '13' || version === '8');
-  if (!isSound) throw new ServiceError('INVALID_REQUEST', 'this is no WebSocket handshake of version 13');
-  parseSubprotocols(headers['sec-websocket-protocol']);
-}
-
-function decode(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    throw new ServiceError('INVALID_REQUEST', 'the path is not encoded as a URL has to be');
-  }
-}
-
-/** Narrows what the `upgrade` event calls a duplex stream; it is the TCP connection. */
-export function isSocket(stream: Duplex): stream is Socket {
-  return stream instanceof Socket;
+function target(operation: Operation, admit: Target['admit']): Target {
+  const route = expressPath(operation);
+  return { operation, route, pattern: new RegExp(`^${route.replace(':id', '([^/]+)')}$`), admit };
 }

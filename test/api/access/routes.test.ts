@@ -140,6 +140,7 @@ describe('routes', () => {
       '/runners/1': 'runners',
       '/runners/1/execute': 'runners',
       '/runners/1/websocket': 'runners',
+      '/runners/1/session': 'runners',
       '/runners/1/files': 'runners',
       '/runners/1/files/raw': 'runners',
     };

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { MessageQueue } from '../../../lib/api/websocket/message-queue.js';
+import { Outbox } from '../../../lib/api/websocket/outbox.js';
 import type { PeerMessage } from '../../../lib/protocol/websocket.js';
 import { settle } from '../../support/fake-clock.js';
 
@@ -8,6 +9,8 @@ import { settle } from '../../support/fake-clock.js';
 class StuckSocket {
   readonly frames: { text: string; sent: (error?: Error) => void }[] = [];
   readonly read: PeerMessage[] = [];
+  /** How often something was written at once. */
+  writes = 0;
 
   get bufferedAmount(): number {
     return this.frames.reduce((sum, { text }) => sum + text.length, 0);
@@ -17,12 +20,28 @@ class StuckSocket {
     this.frames.push({ text, sent });
   }
 
+  cork(): void {
+    this.writes += 1;
+  }
+
+  uncork(): void {
+    return;
+  }
+
   readAll(): void {
     for (let frame = this.frames.shift(); frame; frame = this.frames.shift()) {
       this.read.push(JSON.parse(frame.text) as PeerMessage);
       frame.sent();
     }
   }
+}
+
+/** The queue of an execution that has a socket to itself. */
+function queueOn(socket: StuckSocket): { outbox: Outbox; queue: MessageQueue } {
+  const outbox = new Outbox(socket, socket);
+  const queue = new MessageQueue(outbox);
+  queue.beginWith({ type: 'start' });
+  return { outbox, queue };
 }
 
 describe('MessageQueue', () => {
@@ -40,7 +59,7 @@ describe('MessageQueue', () => {
     await fc.assert(
       fc.asyncProperty(steps, async (script) => {
         const socket = new StuckSocket();
-        const queue = new MessageQueue(socket, { type: 'start' });
+        const { outbox, queue } = queueOn(socket);
         const given: { stream: string; text: string }[] = [];
         for (const step of script) {
           if (step === 'turn') await settle();
@@ -51,14 +70,15 @@ describe('MessageQueue', () => {
             given.push(step);
           }
         }
-        let ends = 0;
-        queue.end({ type: 'exit', data: 0 }, () => (ends += 1));
-        queue.end({ type: 'timeout' }, () => (ends += 1));
+        queue.end({ type: 'exit', data: 0 });
+        queue.end({ type: 'timeout' });
         queue.output('stdout', 'late');
         queue.tell({ type: 'refused', data: 'late' });
-        await settle();
+        let taken = 0;
+        outbox.flush();
+        outbox.whenTaken(() => (taken += 1));
         socket.readAll();
-        expect(ends).to.equal(1);
+        expect(taken).to.equal(1);
         expect(socket.read[0]).to.deep.equal({ type: 'start' });
         expect(socket.read.at(-1)).to.deep.equal({ type: 'exit', data: 0 });
         const told = socket.read.slice(1, -1).map((message) => {
@@ -75,7 +95,7 @@ describe('MessageQueue', () => {
 
   it('resolves drained only when little waits, and at once when the client is gone', async () => {
     const socket = new StuckSocket();
-    const queue = new MessageQueue(socket, { type: 'start' });
+    const { outbox, queue } = queueOn(socket);
     while (queue.output('stdout', 'x'.repeat(100_000)));
     let drained = 0;
     void queue.drained().then(() => (drained += 1));
@@ -87,10 +107,42 @@ describe('MessageQueue', () => {
     expect(drained).to.equal(1);
     while (queue.output('stdout', 'x'.repeat(100_000)));
     void queue.drained().then(() => (drained += 1));
-    queue.discard();
+    outbox.discard();
     await settle();
     expect(drained).to.equal(2);
     await queue.drained();
+  });
+
+  it('lets go of whoever waits for the client when its execution ends', async () => {
+    const socket = new StuckSocket();
+    const { queue } = queueOn(socket);
+    while (queue.output('stdout', 'x'.repeat(100_000)));
+    const drained = queue.drained();
+    queue.end({ type: 'timeout' });
+    await drained;
+    expect(queue.output('stdout', 'late')).to.equal(true);
+  });
+
+  it('sends all messages of one turn in one write, those of two commands too', async () => {
+    const socket = new StuckSocket();
+    const outbox = new Outbox(socket, socket);
+    for (const id of ['a', 'b']) {
+      const queue = new MessageQueue(outbox, id);
+      queue.beginWith({ type: 'start', executionId: id });
+      queue.output('stdout', '1');
+      queue.output('stdout', '2');
+      queue.end({ type: 'exit', data: 0 });
+    }
+    expect(socket.frames).to.deep.equal([]);
+    await settle();
+    expect(socket.writes).to.equal(1);
+    socket.readAll();
+    const expected = ['a', 'b'].flatMap((id) => [
+      { type: 'start', executionId: id, id },
+      { type: 'stdout', id, data: '12' },
+      { type: 'exit', data: 0, id },
+    ]);
+    expect(socket.read).to.deep.equal(expected);
   });
 });
 

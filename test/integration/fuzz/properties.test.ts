@@ -152,6 +152,7 @@ describe('the service, whatever texts it is given', function () {
         'raw',
         'execute',
         'websocket',
+        'session',
         'execution-environments',
         '',
         '.',
