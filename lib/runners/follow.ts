@@ -26,8 +26,10 @@ const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 30_000;
 /** A session that lived this long was a good one: the next failure begins with a short pause again. */
 const GOOD_SESSION_MS = 60_000;
-/** How often Nomad is asked for a sign of life between listings. */
-const CHECK_INTERVAL_MS = 30_000;
+/** Silence of the events after which Nomad is asked for a sign of life. */
+const CHECK_INTERVAL_MS = 5_000;
+/** An answer that takes longer is news: Nomad may be frozen with all its sockets open. */
+const ANSWER_MS = 3_000;
 
 /**
  * Follows Nomad for as long as the service runs.
@@ -36,11 +38,16 @@ const CHECK_INTERVAL_MS = 30_000;
  *
  * Subscribing comes before listing, so what happens in between is told twice rather than never. Whatever ends the
  * stream, the next session lists everything again, since a gap cannot be seen. One line is logged for each outage.
+ *
+ * A server that is frozen closes nothing, and heartbeats are far apart. So while no events arrive Nomad is asked a cheap
+ * question, and counts as out of reach as soon as the answer is late; the session goes on if it comes after all.
  */
 export class Follower {
   readonly #deps: FollowerDeps;
   readonly #backoff: Backoff;
   #following = false;
+  /** Monotonic time of the last event. */
+  #heardAt = 0;
   #outage: { readonly since: number } | undefined;
 
   constructor(deps: FollowerDeps) {
@@ -52,7 +59,7 @@ export class Follower {
     });
   }
 
-  /** True while everything was listed and events arrive. */
+  /** True while everything was listed, events arrive and Nomad answers. */
   get following(): boolean {
     return this.#following;
   }
@@ -76,7 +83,7 @@ export class Follower {
 
   /** One connection, from the subscription to whatever ends it. Always throws, unless `signal` aborts. */
   async #session(signal: AbortSignal): Promise<void> {
-    const { nomad, read, onListing, onEvent } = this.#deps;
+    const { clock, nomad, read, onListing, onEvent } = this.#deps;
     const ending = new AbortController();
     const sessionSignal = AbortSignal.any([signal, ending.signal]);
     setMaxListeners(0, sessionSignal); // a listing asks for much at once
@@ -84,6 +91,7 @@ export class Follower {
     let waiting: NomadEvent[] | undefined = [];
     const pump = async (): Promise<never> => {
       for await (const batch of subscription) {
+        this.#heardAt = clock.monotonicMs();
         if (waiting) waiting.push(...batch);
         else batch.forEach(onEvent);
       }
@@ -108,7 +116,7 @@ export class Follower {
 
   /** What no event told is found by listing again; that Nomad still answers, by a cheap question in between. */
   async #keepUp(signal: AbortSignal): Promise<void> {
-    const { clock, nomad, read, onListing, reconcileIntervalMs } = this.#deps;
+    const { clock, read, onListing, reconcileIntervalMs } = this.#deps;
     let listAt = clock.monotonicMs() + reconcileIntervalMs;
     while (!signal.aborted) {
       const now = clock.monotonicMs();
@@ -117,10 +125,21 @@ export class Follower {
       if (clock.monotonicMs() >= listAt) {
         onListing(await read(signal));
         listAt = clock.monotonicMs() + reconcileIntervalMs;
-      } else {
-        await nomad.leader(signal);
+      } else if (clock.monotonicMs() - this.#heardAt >= CHECK_INTERVAL_MS) {
+        await this.#check(signal);
       }
     }
+  }
+
+  async #check(signal: AbortSignal): Promise<void> {
+    const { clock, nomad } = this.#deps;
+    const late = clock.setTimer(ANSWER_MS, () => this.#missed());
+    try {
+      await orAbort(nomad.leader(signal), signal);
+    } finally {
+      late.cancel();
+    }
+    this.#found();
   }
 
   #found(): void {
@@ -131,6 +150,13 @@ export class Follower {
       afterSeconds: Math.round((clock.monotonicMs() - this.#outage.since) / 1000),
     });
     this.#outage = undefined;
+  }
+
+  #missed(): void {
+    const { log, clock } = this.#deps;
+    this.#following = false;
+    log.warn('Nomad does not answer, waiting for it', { seconds: ANSWER_MS / 1000 });
+    this.#outage = { since: clock.monotonicMs() };
   }
 
   #lost(error: unknown): void {

@@ -187,12 +187,64 @@ describe('following Nomad', () => {
     fixture = await startRunners();
     const { nomad, clock, manager } = fixture;
     nomad.before = ({ op }) => (op === 'leader' ? unreachable() : undefined);
-    await clock.advance(30_000);
+    await clock.advance(5_000);
     await settle();
     expect(nomad.callsOf('leader')).to.have.length(1);
     expect(nomad.callsOf('subscribe')).to.have.length(1);
     await clock.advance(1_000);
     expect(nomad.callsOf('subscribe')).to.have.length(2);
     expect(manager.nomadReachable).to.equal(true);
+  });
+
+  it('calls a Nomad that is frozen out of reach within seconds, until its answer comes', async () => {
+    fixture = await startRunners();
+    const { nomad, clock, manager, warnings, claim } = fixture;
+    const runner = await claim();
+    await settle();
+    const frozen = gate();
+    nomad.before = ({ op }) => (op === 'leader' ? frozen.promise : undefined);
+    await clock.advance(7_000);
+    expect(manager.nomadReachable).to.equal(true);
+    await clock.advance(1_000);
+    expect(manager.nomadReachable).to.equal(false);
+    await clock.advance(60_000);
+    expect(nomad.callsOf('leader')).to.have.length(1);
+    expect(warnings).to.deep.equal(['Nomad does not answer, waiting for it']);
+    frozen.open();
+    await settle();
+    expect(manager.nomadReachable).to.equal(true);
+    expect(nomad.callsOf('subscribe'), 'the session went on').to.have.length(1);
+    expect(manager.get(runner.id)).to.equal(runner);
+  });
+
+  it('tells of one outage where a frozen Nomad turns out to be gone', async () => {
+    fixture = await startRunners();
+    const { nomad, clock, manager, warnings } = fixture;
+    const frozen = gate();
+    nomad.before = async ({ op }) => {
+      if (op === 'leader') await frozen.promise;
+      unreachable();
+    };
+    await clock.advance(8_000);
+    frozen.open();
+    await clock.advance(60_000);
+    expect(manager.nomadReachable).to.equal(false);
+    expect(warnings).to.deep.equal(['Nomad does not answer, waiting for it']);
+    nomad.before = () => undefined;
+    await clock.advance(30_000);
+    expect(manager.nomadReachable).to.equal(true);
+  });
+
+  it('asks for no sign of life while events arrive', async () => {
+    fixture = await startRunners();
+    const { nomad, clock } = fixture;
+    const [id = ''] = nomad.runnerJobs(7);
+    for (let second = 0; second < 60; second += 1) {
+      nomad.update(nomad.allocationOf(id).id, {});
+      await clock.advance(1_000);
+    }
+    expect(nomad.callsOf('leader')).to.deep.equal([]);
+    await clock.advance(60_000);
+    expect(nomad.callsOf('leader').length).to.be.within(10, 12);
   });
 });

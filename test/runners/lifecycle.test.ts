@@ -32,12 +32,14 @@ describe('stopping the runners', () => {
     const stages: [string, (nomad: FakeNomad) => void][] = [
       ['listing', (nomad) => (nomad.before = ({ op }) => (op === 'nodes.list' ? never() : undefined))],
       ['subscribing', (nomad) => (nomad.before = ({ op }) => (op === 'subscribe' ? never() : undefined))],
+      ['silence', (nomad) => (nomad.before = ({ op }) => (op === 'leader' ? never() : undefined))],
       ['outage', (nomad) => (nomad.before = () => Promise.reject(new Error('down')))],
     ];
     for (const [stage, set] of stages) {
       const nomad = new FakeNomad();
       set(nomad);
       const { manager, clock } = await startRunners({ nomad });
+      await clock.advance(6_000);
       await manager.stop();
       expect(clock.armed, stage).to.equal(0);
       expect(nomad.openStreams, stage).to.equal(0);
