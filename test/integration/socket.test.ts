@@ -1,25 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { expect } from 'chai';
 import { OUTPUT_LIMIT_TEXT } from '../../lib/protocol/websocket.js';
+import { processesWith } from '../support/living-processes.js';
 import { TestService } from '../support/test-service.js';
 import type { ServiceClient } from '../support/test-service.js';
 import { eventually } from '../support/waiting.js';
 import type { SocketClient } from '../support/websocket-client.js';
-
-/** Living processes with `mark` in their arguments. */
-function processesWith(mark: string): number[] {
-  return readdirSync('/proc').flatMap((name) => {
-    try {
-      if (!/^\d+$/.test(name) || !readFileSync(`/proc/${name}/cmdline`, 'latin1').includes(mark)) return [];
-      const isZombie = readFileSync(`/proc/${name}/status`, 'latin1').includes('State:\tZ');
-      return isZombie ? [] : [Number(name)];
-    } catch {
-      return []; // ended meanwhile
-    }
-  });
-}
 
 /** Bytes that a process has written so far. */
 function writtenBy(pid: number): number {

@@ -14,6 +14,7 @@ import type {
 import type { Service } from '../../lib/service.js';
 import { createService } from '../../lib/service.js';
 import { contractOf } from './contract.js';
+import { SessionClient } from './session-client.js';
 import { RecordingLogger } from './test-api.js';
 import { eventually } from './waiting.js';
 import type { OpenOptions } from './websocket-client.js';
@@ -77,8 +78,11 @@ export class ServiceClient {
     );
   }
 
-  async claim(environment = 0): Promise<string> {
-    const response = await this.send('POST', '/runners', { executionEnvironmentId: environment });
+  async claim(environment = 0, inactivityTimeout = 0): Promise<string> {
+    const response = await this.send('POST', '/runners', {
+      executionEnvironmentId: environment,
+      inactivityTimeout,
+    });
     if (!response.ok) throw new Error(`the claim was answered with ${response.status}`);
     return ((await response.json()) as ClaimAnswer).runnerId;
   }
@@ -101,6 +105,11 @@ export class ServiceClient {
   ): Promise<SocketClient> {
     const url = await this.prepare(runnerId, command, body);
     return SocketClient.open(url, { headers: this.credentials, ...options });
+  }
+
+  /** Opens a session on a claimed runner. */
+  openSession(runnerId: string): Promise<SessionClient> {
+    return SessionClient.open(this.base, runnerId, { headers: this.credentials });
   }
 
   /** Runs a command to its end and resolves with all that came. */
