@@ -83,6 +83,11 @@ class FileSession implements CommandSession {
     return this.#root;
   }
 
+  /** Resolves when the session can run nothing any more. */
+  get ended(): Promise<void> {
+    return this.#exec.end.then(() => undefined);
+  }
+
   run(request: CommandRequest, events: CommandEvents): Promise<CommandEnd> {
     const inputBytes = request.inputBytes ?? 0;
     const pass = (bytes: Buffer): void => this.#lines.push(bytes);
@@ -215,8 +220,9 @@ class FileSession implements CommandSession {
       this.#root = line.process;
       if (this.#current) this.#ask(this.#current);
     } else if (line.kind === 'refused' && line.token === '-') {
-      this.#early ??= line;
-      this.#current?.outcome.settle(line);
+      const refused = { kind: 'refused', refusal: line.refusal } as const;
+      this.#early ??= refused;
+      this.#current?.outcome.settle(refused);
     } else if (line.token === this.#current?.request.token) {
       this.#tell(this.#current, line);
     }

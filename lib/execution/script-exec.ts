@@ -2,7 +2,9 @@ import { orAbort } from '../base/abort.js';
 import { ServiceError } from '../base/errors.js';
 import type { Nomad } from '../nomad/api.js';
 import type { ClaimedRunner } from '../runners/runner.js';
+import { scriptCall } from '../shell/file-loop.js';
 import { feed, scriptReader } from '../shell/script.js';
+import type { CommandSession } from './session.js';
 
 /** What our own scripts print is short. */
 const LONGEST_ANSWER = 1000;
@@ -35,6 +37,46 @@ export async function runScript<T>(
   } finally {
     exec.destroy();
   }
+}
+
+/**
+ * Runs one of our scripts in an open session for files, as root, and resolves with what `parse` makes of its answer. Rejects
+ * with the signal's reason, or with EXECUTION_FAILED where the script did not come to its end. The session is the
+ * caller's to settle; after a rejection it is of no further use.
+ */
+export async function runScriptIn<T>(
+  session: CommandSession,
+  token: string,
+  { text, parse, signal }: ScriptRun<T>,
+): Promise<T> {
+  let output = '';
+  const running = session.run(
+    {
+      token,
+      id: '',
+      command: scriptCall(text),
+      environment: {},
+      workingDirectory: undefined,
+      user: { kind: 'privileged' },
+      splitStderr: false,
+      inputBytes: 0,
+    },
+    {
+      started: () => undefined,
+      output: (_stream, chunk) => {
+        if (output.length < LONGEST_ANSWER) output += chunk.toString('latin1');
+      },
+      user: () => undefined,
+    },
+  );
+  const end = await orAbort(running, signal);
+  const result = end.kind === 'exited' ? parse(output) : undefined;
+  if (result === undefined) {
+    throw new ServiceError('EXECUTION_FAILED', 'a script in a session ended without a result', {
+      details: { end },
+    });
+  }
+  return result;
 }
 
 export interface ScriptRun<T> {

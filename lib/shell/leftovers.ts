@@ -41,7 +41,7 @@ serai_is_left() {
   [ "$5" != "$serai_place" ] || return 0
   while IFS= read -r serai_x || [ -n "$serai_x" ]; do
     case $serai_x in
-      *"SERAI_EXECUTION=$serai_id"*) return 0 ;;
+      *"SERAI_EXECUTION=\${serai_id:--}"*) return 0 ;;
       *SERAI_EXECUTION=*) return 1 ;;
     esac
   done <"$1/environ"

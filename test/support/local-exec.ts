@@ -26,7 +26,7 @@ class Outlet {
 
 /** Gives a command pipes, where Node has only sockets to give. What stands behind them is no child of the command. */
 const PIPES = SHELLS.some(([program]) => program === 'bash')
-  ? ['bash', '-c', 'exec "$@" > >(cat <&0 &) 2> >(cat <&0 >&2 &)', 'pipes']
+  ? ['bash', '-c', 'exec "$@" > >(cat <&0 &) 2> >(cat <&0 >&2 &) 62>&- 63>&-', 'pipes']
   : [];
 
 /** A process on this machine behind a pipe. */

@@ -88,13 +88,11 @@ async function* fileBytes(
   sizeBytes: number | undefined,
 ): AsyncIterable<Buffer> {
   let left = sizeBytes ?? Number.POSITIVE_INFINITY;
-  let next = first;
-  while (!next.done && left > 0) {
+  // Also after the last byte it waits for what comes then, which is the end unless the file grew.
+  for (let next = first; !next.done && left > 0; next = await output.next()) {
     const chunk = next.value.length > left ? next.value.subarray(0, left) : next.value;
     left -= chunk.length;
-    if (left === 0) tool.expectEnd();
     yield chunk;
-    if (left > 0) next = await output.next();
   }
   if (left === 0) return;
   if (sizeBytes !== undefined)

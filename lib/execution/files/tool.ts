@@ -15,7 +15,6 @@ import type { RunnerBooks } from '../runner-books.js';
 import { CONNECTION_LOST, openFailureSentence, refusalSentence } from '../sentences.js';
 import type { CommandEnd, CommandSession, SessionDeps } from '../session.js';
 import type { SessionLease, SessionSource } from '../session-source.js';
-import { settlesWithin } from '../within.js';
 import { ByteQueue } from './byte-queue.js';
 
 export interface ToolDeps extends SessionDeps {
@@ -44,8 +43,6 @@ const START_MS = 15_000;
 const IDLE_MS = 60_000;
 const QUEUE_BYTES = 1024 * 1024;
 const NEWS_MS = 500;
-/** How long a call whose answer is whole gets to end by itself. */
-const LINGER_MS = 500;
 
 /**
  * A call of ours in a runner, without a terminal: the file operations.
@@ -73,7 +70,6 @@ export class Tool implements AsyncDisposable {
   /** Opens when input can be passed on, or need not be any more. */
   readonly #ready: Promise<void>;
   #openGate: () => void = () => undefined;
-  #isComplete = false;
   #idle: Timer | undefined;
   #ended: 'exited' | 'failed' | undefined;
   #disposing: Promise<void> | undefined;
@@ -146,11 +142,6 @@ export class Tool implements AsyncDisposable {
     await this.#session.write(chunk);
     this.#progress();
     return true;
-  }
-
-  /** Tells that all of the answer is there: the call is about to end by itself, and has a moment for it when disposed of. */
-  expectEnd(): void {
-    this.#isComplete = true;
   }
 
   /** Cuts the call off, and what is read of it throws the error. */
@@ -253,7 +244,6 @@ export class Tool implements AsyncDisposable {
 
   async #dispose(): Promise<void> {
     const { runnerSignal } = this.#request.runner;
-    if (!this.#ended && this.#isComplete) await settlesWithin(this.#deps.clock, LINGER_MS, this.exitCode);
     if (!this.#ended) this.#fail(new ServiceError('STOPPED', 'the operation was given up'));
     const isCut = this.#ended === 'failed';
     if (isCut && !runnerSignal.aborted) await this.#book.end(this);

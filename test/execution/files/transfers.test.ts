@@ -94,7 +94,7 @@ describe('file transfers in a real shell', () => {
           await files.start();
         });
 
-        afterEach(async function () {
+        afterEach(async () => {
           await files.stop();
           await kept?.close();
           expect(runner.activities).to.equal(0);
@@ -189,6 +189,7 @@ describe('file transfers in a real shell', () => {
             ),
             { numRuns: 8 },
           );
+          if (kept) expect([kept.opened, ...new Set(kept.aftermaths)]).to.deep.equal([1, 'clean']);
         });
 
         it('empties the workspace, dot files and names like options included [A3-77, B7]', async () => {
