@@ -8,7 +8,7 @@ import { judge } from './limits.js';
 import { parseOptions } from './options.js';
 
 const bench = path.join(import.meta.dirname, 'bench.ts');
-const FIGURES = ['latency', 'keystrokes', 'output', 'files', 'load', 'forks', 'soak'];
+const FIGURES = ['latency', 'session', 'keystrokes', 'output', 'files', 'session-load', 'forks', 'soak'];
 
 describe('npm run bench', () => {
   it('measures on every path, and says so in JSON', () => {

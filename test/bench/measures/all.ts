@@ -5,16 +5,19 @@ import { latency } from './latency.js';
 import { load } from './load.js';
 import type { Measure } from './measure.js';
 import { memory, refill } from './pools.js';
+import { session, sessionLoad } from './session.js';
 import { soak } from './soak.js';
 import { keystrokes, output } from './streams.js';
 
 /** What is measured, by the name that selects it. */
 export const MEASURES: Readonly<Record<string, Measure>> = {
   latency,
+  session,
   keystrokes,
   output,
   files,
   load,
+  'session-load': sessionLoad,
   refill,
   memory,
   forks,

@@ -1,10 +1,11 @@
+import type { Wanted } from '../client.js';
 import { cpuMsBelow } from '../process-tree.js';
 import type { Party, Stack } from '../stack.js';
 import type { Measure, Scale } from './measure.js';
 import { Samples } from './measure.js';
 
 /** Runs one command to its end; the output has to be `wanted`. */
-export type RunCommand = (command: string, wanted: string) => Promise<{ readonly endMs: number }>;
+export type RunCommand = (command: string, wanted: Wanted | string) => Promise<{ readonly endMs: number }>;
 
 export interface LoadOptions {
   readonly party: Party;
@@ -81,7 +82,7 @@ export const load: Measure = async (stack, scale) => {
   ] as const) {
     const open = (runner: string) =>
       Promise.resolve({
-        run: (command: string, wanted: string) => party.client.run(runner, command, wanted),
+        run: (command: string, wanted: Wanted | string) => party.client.run(runner, command, wanted),
         close: () => Promise.resolve(),
       });
     await runLoad(stack, samples, { party, runners, way: 'by POST and socket', open }, scale);

@@ -63,6 +63,9 @@ export const memory: Measure = async (stack, { rounds }) => {
   const samples = new Samples();
   const more = Math.min(MORE, rounds * 5);
   for (const party of stack.services) {
+    await party.resize(stack.pool + more);
+    await stack.settled(); // what it takes from the system once, it has by now
+    await party.resize(stack.pool);
     const few = await measured(stack, party);
     await party.resize(stack.pool + more);
     const many = await measured(stack, party);

@@ -1,13 +1,16 @@
 import type { Measure } from './measure.js';
 import { Samples } from './measure.js';
+import { SessionClient } from '../session-client.js';
 import type { Party } from '../stack.js';
+import type { RunCommand } from './load.js';
 
 const READINGS = 20;
 const EXIT_CODES = 5;
 const SHOWN = 5;
 
 /**
- * Many commands, each with an answer of its own on both streams and an exit code: what comes back wrong or empty, what
+ * Many commands, over sockets of their own and over session sockets, each with an answer of its own on both streams and
+ * an exit code: what comes back wrong or empty, what
  * is left behind in exec sockets, and whether the service grows.
  */
 export const soak: Measure = async (stack, scale) => {
@@ -38,14 +41,17 @@ async function manyCommands(
 ): Promise<number[]> {
   const readings: number[] = [];
   let next = 0;
-  const worker = async (runner: string): Promise<void> => {
+  const worker = async (runner: string, index: number): Promise<void> => {
+    await using session = index % 2 === 0 ? await SessionClient.open(party.url, runner) : undefined;
+    const run: RunCommand = (command, wanted) =>
+      session ? session.run(command, wanted) : party.client.run(runner, command, wanted);
     while (next < count) {
       const turn = next;
       next += 1;
       const exitCode = turn % EXIT_CODES;
       const command = `echo out-${turn}; echo err-${turn} >&2; exit ${exitCode}`;
       const wanted = { stdout: `out-${turn}`, stderr: `err-${turn}`, exitCode };
-      await party.client.run(runner, command, wanted).catch(onWrong);
+      await run(command, wanted).catch(onWrong);
       if (turn % Math.ceil(count / READINGS) === 0) {
         readings.push((await party.process.settledUsage()).heapBytes / 1e6);
       }
