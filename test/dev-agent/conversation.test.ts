@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { eventually } from '../support/waiting.js';
 import { normal } from './support/normal.js';
 import { fixture, RawAgent } from './support/raw-agent.js';
-import type { AllocationJson, EvaluationJson } from './support/raw-agent.js';
+import type { AllocationJson, EvaluationJson } from './support/agent-json.js';
 
 interface Recorded {
   readonly request: {

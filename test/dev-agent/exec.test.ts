@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { eventually } from '../support/waiting.js';
 import { fixture, RawAgent, sleeper } from './support/raw-agent.js';
-import type { FrameJson, RawExec } from './support/raw-agent.js';
+import type { FrameJson } from './support/agent-json.js';
+import type { RawExec } from './support/raw-agent.js';
 
 /** What a frame adds to the streams, and the frames that end them. */
 function told(frames: readonly FrameJson[]): { stdout: string; stderr: string; ends: FrameJson[] } {

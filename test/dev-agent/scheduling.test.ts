@@ -1,8 +1,7 @@
 import { expect } from 'chai';
-import { FakeClock } from '../support/fake-clock.js';
-import { eventually } from '../support/waiting.js';
-import type { EvaluationJson, JobJson } from './support/raw-agent.js';
-import { RawAgent, sleeper } from './support/raw-agent.js';
+import type { JobJson } from './support/agent-json.js';
+import { sleeper } from './support/raw-agent.js';
+import { ScheduledAgent } from './support/scheduled-agent.js';
 
 /** A job whose one task takes this much of the node. */
 function sized(id: string, cpu: number, more: object = {}): JobJson {
@@ -11,69 +10,43 @@ function sized(id: string, cpu: number, more: object = {}): JobJson {
 }
 
 describe('scheduling of the embedded agent', () => {
-  let raw: RawAgent;
-  let clock: FakeClock;
+  let raw: ScheduledAgent;
 
   beforeEach(async () => {
-    clock = new FakeClock();
-    raw = await RawAgent.start({ driver: 'simulated', clock, capacity: { cpuMhz: 1000, memoryMb: 1000 } });
+    raw = await ScheduledAgent.begin();
   });
   afterEach(() => raw.stop());
 
-  /** Lets the node report what it has to report. */
-  async function settled<T>(what: string, ask: () => Promise<T>, isThere: (value: T) => boolean): Promise<T> {
-    let value = await ask();
-    await eventually(what, async () => {
-      await clock.advance(300);
-      value = await ask();
-      return isThere(value);
-    });
-    return value;
-  }
-
-  const statusesOf = (jobId: string): Promise<string[]> =>
-    raw.allocations(jobId).then((all) => all.map((one) => `${one.ClientStatus}/${one.DesiredStatus}`));
-
-  const evaluationsOf = (jobId: string): Promise<EvaluationJson[]> =>
-    raw.get<EvaluationJson[]>(`/v1/job/${jobId}/evaluations`);
-
-  const running = (jobId: string): Promise<string[]> =>
-    settled(
-      `${jobId} to run`,
-      () => statusesOf(jobId),
-      (all) => all.includes('running/run'),
-    );
-
   it('places a blocked job once there is room', async () => {
     await raw.register(sized('3-big', 700));
-    await running('3-big');
+    await raw.running('3-big');
     await raw.register(sized('3-next', 700));
-    const evaluations = await settled(
+    const evaluations = await raw.settled(
       'the block',
-      () => evaluationsOf('3-next'),
+      () => raw.evaluationsOf('3-next'),
       (all) => all.length === 2,
     );
     const first = evaluations.find(({ TriggeredBy }) => TriggeredBy === 'job-register');
     expect(first?.FailedTGAllocs?.['default-group']).to.include({ NodesEvaluated: 1, NodesExhausted: 1 });
     expect(first?.FailedTGAllocs?.['default-group']?.['DimensionExhausted']).to.deep.equal({ cpu: 1 });
-    expect(await statusesOf('3-next')).to.deep.equal([]);
+    expect(await raw.statusesOf('3-next')).to.deep.equal([]);
     await raw.purge('3-big');
-    await running('3-next');
-    const blocked = (await evaluationsOf('3-next')).find(({ ID }) => ID === first?.BlockedEval);
+    await raw.running('3-next');
+    const blocked = (await raw.evaluationsOf('3-next')).find(({ ID }) => ID === first?.BlockedEval);
     expect(blocked?.Status).to.equal('complete');
   });
 
   it('cancels what is blocked when its job goes', async () => {
     await raw.register(sized('3-huge', 5000));
-    await settled(
+    await raw.settled(
       'the block',
-      () => evaluationsOf('3-huge'),
+      () => raw.evaluationsOf('3-huge'),
       (all) => all.length === 2,
     );
     const purge = await raw.purge('3-huge');
-    const all = await settled(
+    const all = await raw.settled(
       'the end of the block',
-      () => evaluationsOf('3-huge'),
+      () => raw.evaluationsOf('3-huge'),
       (evaluations) => evaluations.some(({ Status }) => Status === 'canceled'),
     );
     const canceled = all.find(({ Status }) => Status === 'canceled');
@@ -85,9 +58,9 @@ describe('scheduling of the embedded agent', () => {
       JSON.stringify(sleeper('3-mem')).replace('"MemoryMB":10', '"MemoryMB":9999'),
     ) as JobJson;
     await raw.register(job);
-    const all = await settled(
+    const all = await raw.settled(
       'the block',
-      () => evaluationsOf('3-mem'),
+      () => raw.evaluationsOf('3-mem'),
       (one) => one.length === 2,
     );
     expect(all[0]?.FailedTGAllocs?.['default-group']?.['DimensionExhausted']).to.deep.equal({ memory: 1 });
@@ -122,27 +95,27 @@ describe('scheduling of the embedded agent', () => {
 
   it('keeps the version of a job that is registered without a change', async () => {
     const { JobModifyIndex } = await raw.register(sleeper('3-same'));
-    await running('3-same');
+    await raw.running('3-same');
     const job = await raw.get<JobJson>('/v1/job/3-same');
     expect(await raw.register(job)).to.include({ JobModifyIndex });
     expect((await raw.get<JobJson>('/v1/job/3-same'))['Version']).to.equal(0);
-    expect(await statusesOf('3-same')).to.deep.equal(['running/run']);
+    expect(await raw.statusesOf('3-same')).to.deep.equal(['running/run']);
   });
 
   it('replaces an allocation whose task changes, and keeps it when its policies do', async () => {
     await raw.register(sleeper('3-up'));
-    await running('3-up');
+    await raw.running('3-up');
     await raw.register(sleeper('3-up', { RestartPolicy: { Attempts: 5 } }));
-    await settled(
+    await raw.settled(
       'the update',
-      () => evaluationsOf('3-up'),
+      () => raw.evaluationsOf('3-up'),
       (all) => all.every(({ Status }) => Status === 'complete'),
     );
-    expect(await statusesOf('3-up')).to.deep.equal(['running/run']);
+    expect(await raw.statusesOf('3-up')).to.deep.equal(['running/run']);
     await raw.register(sized('3-up', 11, { RestartPolicy: { Attempts: 5 } }));
-    const all = await settled(
+    const all = await raw.settled(
       'the replacement',
-      () => statusesOf('3-up'),
+      () => raw.statusesOf('3-up'),
       (now) => now.length === 2 && !now.includes('pending/run'),
     );
     expect(all.sort()).to.deep.equal(['complete/stop', 'running/run']);
@@ -150,16 +123,16 @@ describe('scheduling of the embedded agent', () => {
 
   it('places anew what it finds dead when a job changes', async () => {
     await raw.register(sleeper('3-dead'));
-    await running('3-dead');
+    await raw.running('3-dead');
     const [dead] = await raw.allocations('3-dead');
     await raw.agent.faults.killTask(dead?.ID ?? '');
-    await settled(
+    await raw.settled(
       'the death',
-      () => statusesOf('3-dead'),
+      () => raw.statusesOf('3-dead'),
       (all) => all.includes('failed/run'),
     );
     await raw.register(sleeper('3-dead', { Meta: { any: 'thing' } }));
-    await running('3-dead');
+    await raw.running('3-dead');
     expect(await raw.allocations('3-dead')).to.have.length(2);
   });
 
@@ -167,7 +140,7 @@ describe('scheduling of the embedded agent', () => {
     const ports = Array.from({ length: 20 }, (_value, at) => ({ Label: `port-${at}`, To: 8000 + at }));
     for (const id of ['3-p1', '3-p2']) {
       await raw.register(sleeper(id, { Networks: [{ Mode: 'host', DynamicPorts: ports }] }));
-      await running(id);
+      await raw.running(id);
     }
     const listed = await raw.get<
       { AllocatedResources: { Shared: { Ports: { Value: number; To: number }[] } } }[]
@@ -186,113 +159,28 @@ describe('scheduling of the embedded agent', () => {
       Unlimited: false,
     };
     await raw.register(sleeper('3-again', { ReschedulePolicy: policy }));
-    await running('3-again');
+    await raw.running('3-again');
     const [first] = await raw.allocations('3-again');
     await raw.agent.faults.killTask(first?.ID ?? '');
-    await settled(
+    await raw.settled(
       'the death',
-      () => statusesOf('3-again'),
+      () => raw.statusesOf('3-again'),
       (all) => all.includes('failed/run'),
     );
-    await clock.advance(8_000);
+    await raw.clock.advance(8_000);
     expect(await raw.allocations('3-again')).to.have.length(1);
-    await clock.advance(3_000);
-    await running('3-again');
+    await raw.clock.advance(3_000);
+    await raw.running('3-again');
     const second = (await raw.allocations('3-again')).find(({ ID }) => ID !== first?.ID);
     expect(second?.ClientStatus).to.equal('running');
     await raw.agent.faults.killTask(second?.ID ?? '');
-    await settled(
+    await raw.settled(
       'the second death',
-      () => statusesOf('3-again'),
+      () => raw.statusesOf('3-again'),
       (all) => all.includes('failed/run'),
     );
-    await clock.advance(3_600_000);
+    await raw.clock.advance(3_600_000);
     expect(await raw.allocations('3-again')).to.have.length(2);
-  });
-
-  describe('of a node that is drained', () => {
-    let node: string;
-
-    beforeEach(async () => {
-      [{ ID: node }] = await raw.get<[{ ID: string }]>('/v1/nodes');
-      await raw.register(sleeper('3-drain'));
-      await running('3-drain');
-    });
-
-    const drain = (deadlineNs: number): Promise<unknown> =>
-      raw.request('POST', `/v1/node/${node}/drain`, {
-        DrainSpec: { Deadline: deadlineNs },
-        MarkEligible: false,
-      });
-
-    const eligible = (): Promise<unknown> =>
-      raw.request('POST', `/v1/node/${node}/eligibility`, { Eligibility: 'eligible' });
-
-    it('leaves batch jobs alone until the deadline, then moves them away', async () => {
-      await drain(5e9);
-      const [row] = await raw.get<[{ Drain: boolean; SchedulingEligibility: string }]>('/v1/nodes');
-      expect(row).to.include({ Drain: true, SchedulingEligibility: 'ineligible' });
-      await clock.advance(4_900);
-      expect(await statusesOf('3-drain')).to.deep.equal(['running/run']);
-      await clock.advance(200);
-      await settled(
-        'the stop',
-        () => statusesOf('3-drain'),
-        (all) => all.includes('complete/stop'),
-      );
-      const [stopped] = await raw.allocations('3-drain');
-      expect(stopped?.DesiredDescription).to.equal('alloc is being migrated');
-      const [after] = await raw.get<[{ Drain: boolean; SchedulingEligibility: string }]>('/v1/nodes');
-      expect(after).to.include({ Drain: false, SchedulingEligibility: 'ineligible' });
-    });
-
-    it('blocks what is registered meanwhile, and places it once the node is eligible', async () => {
-      await drain(-1);
-      await raw.register(sleeper('3-wait'));
-      const all = await settled(
-        'the block',
-        () => evaluationsOf('3-wait'),
-        (one) => one.length === 2,
-      );
-      expect(all[0]?.FailedTGAllocs?.['default-group']).to.include({ NodesEvaluated: 0, NodesInPool: 0 });
-      await eligible();
-      await running('3-wait');
-    });
-
-    it('tells the migration as a real server does', async () => {
-      const stream = await raw.events('?topic=Allocation:3-drain&topic=Evaluation:3-drain&topic=Node');
-      await drain(-1);
-      await settled(
-        'the stop',
-        () => statusesOf('3-drain'),
-        (all) => all.includes('complete/stop'),
-      );
-      await eventually('the second look', () => {
-        const complete = stream.events.filter(
-          ({ Index, Payload }) => Index > 5 && Payload.Evaluation?.Status === 'complete',
-        );
-        return complete.length === 2;
-      });
-      const told = stream.events
-        .filter(({ Index, Topic }) => Index > 5 && Topic !== 'Node')
-        .map(({ Type, Payload: { Allocation, Evaluation } }) =>
-          Allocation
-            ? `${Type} ${Allocation.ClientStatus}/${Allocation.DesiredStatus}`
-            : `${Type} ${Evaluation?.Status}`,
-        );
-      expect(told).to.deep.equal([
-        'AllocationUpdateDesiredStatus running/run',
-        'AllocationUpdateDesiredStatus pending',
-        'EvaluationUpdated blocked',
-        'PlanResult pending',
-        'PlanResult running/stop',
-        'EvaluationUpdated complete',
-        'AllocationUpdated complete/stop',
-        // The batch job counts as done: it ended without a failure before it found a new place.
-        'EvaluationUpdated complete',
-      ]);
-      await stream.close();
-    });
   });
 
   it('refuses what it cannot do to an allocation', async () => {
@@ -303,14 +191,14 @@ describe('scheduling of the embedded agent', () => {
     expect((await restart('zz')).status).to.equal(500);
     expect((await raw.request('PUT', `/v1/allocation/${none}/stop`, {})).status).to.equal(404);
     await raw.register(sleeper('3-x'));
-    await running('3-x');
+    await raw.running('3-x');
     const [one] = await raw.allocations('3-x');
     const wrong = await raw.request('PUT', `/v1/client/allocation/${one?.ID}/restart`, { TaskName: 'nope' });
     expect([wrong.status, wrong.body]).to.deep.equal([500, 'Could not find task runner']);
     await raw.purge('3-x');
-    await settled(
+    await raw.settled(
       'the end',
-      () => statusesOf('3-x'),
+      () => raw.statusesOf('3-x'),
       (all) => all.includes('complete/stop'),
     );
     expect((await restart(one?.ID ?? '')).status).to.equal(500);
