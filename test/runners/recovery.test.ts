@@ -3,7 +3,8 @@ import type { EnvironmentId } from '../../lib/base/ids.js';
 import { settle } from '../support/fake-clock.js';
 import { anEnvironment } from '../support/environments.js';
 import { failureOf } from '../support/failures.js';
-import { FakeNomad, task } from '../support/fake-nomad.js';
+import { FakeNomad } from '../support/fake-nomad.js';
+import { task } from '../support/fake-server.js';
 import type { RunnersFixture } from '../support/runners.js';
 import { startRunners } from '../support/runners.js';
 

@@ -1,3 +1,4 @@
+import { reasonOf } from '../../lib/base/abort.js';
 import type { LogFields, Logger } from '../../lib/base/log.js';
 import { silentLogger } from '../../lib/base/log.js';
 import type { EnvironmentId } from '../../lib/base/ids.js';
@@ -5,6 +6,7 @@ import { systemRandomness } from '../../lib/base/ids.js';
 import type { Environment } from '../../lib/environments/environment.js';
 import { EnvironmentStore } from '../../lib/environments/store.js';
 import type { Nomad } from '../../lib/nomad/api.js';
+import type { Allocation } from '../../lib/nomad/model.js';
 import type { EnvironmentStatistics } from '../../lib/protocol/http.js';
 import { RunnerManager } from '../../lib/runners/manager.js';
 import type { ClaimedRunner } from '../../lib/runners/runner.js';
@@ -79,4 +81,19 @@ function recordingLogger(messages: string[]): Logger {
   const keep = (message: string, _fields?: LogFields): void => void messages.push(message);
   const logger: Logger = { ...silentLogger, warn: keep, error: keep, child: () => logger };
   return logger;
+}
+
+/** Puts the news of allocations on the event stream, true or not, and lets it settle. */
+export function tell(nomad: FakeNomad, ...allocations: Allocation[]): Promise<void> {
+  for (const allocation of allocations) {
+    nomad.tell({ topic: 'allocation', index: allocation.modifyIndex, allocation });
+  }
+  return settle();
+}
+
+/** Code and reason of the end of a claim; undefined while it lasts. */
+export function whyGone({ runnerSignal }: ClaimedRunner): unknown {
+  if (!runnerSignal.aborted) return undefined;
+  const { code, details } = reasonOf(runnerSignal);
+  return [code, details.reason];
 }

@@ -6,7 +6,7 @@ import { createTemplateJob } from '../../lib/environments/template.js';
 import type { Environment } from '../../lib/environments/environment.js';
 import type { Allocation, NomadNode } from '../../lib/nomad/model.js';
 import type { Listing, Observation, RunnerJob } from '../../lib/runners/observation.js';
-import { task } from './fake-nomad.js';
+import { task } from './fake-server.js';
 import { theBaseJob } from './environments.js';
 
 interface Job {
