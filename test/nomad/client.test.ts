@@ -2,34 +2,17 @@ import { inspect } from 'node:util';
 import { expect } from 'chai';
 import type { ErrorCode } from '../../lib/base/errors.js';
 import { ServiceError } from '../../lib/base/errors.js';
-import { allocationId } from '../../lib/base/ids.js';
 import type { NomadClient } from '../../lib/nomad/client.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { nomadClient } from '../support/nomad-client.js';
 import type { Reply } from '../support/scripted-nomad.js';
-import { reply, ScriptedNomad } from '../support/scripted-nomad.js';
+import { deadAddress, reply, ScriptedNomad } from '../support/scripted-nomad.js';
 import { eventually, gate } from '../support/waiting.js';
+import { failureOf } from '../support/failures.js';
 
 const TOKEN = 'c3b8a7de-secret';
 const LEADER = '/v1/status/leader';
 const REGISTERED = reply({ body: { EvalID: 'e', JobModifyIndex: 5 } });
-
-/** The failure of `work`, which has to fail. */
-async function failureOf(work: Promise<unknown>): Promise<ServiceError> {
-  const error: unknown = await work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  expect(error).to.be.instanceOf(ServiceError);
-  return error as ServiceError;
-}
-
-/** An address where nothing listens. */
-async function deadAddress(): Promise<string> {
-  const dead = await ScriptedNomad.start();
-  await dead.stop();
-  return dead.address;
-}
 
 describe('NomadClient', () => {
   let nomad: ScriptedNomad;
@@ -225,85 +208,6 @@ describe('NomadClient', () => {
     });
   });
 
-  describe('several addresses', () => {
-    let other: ScriptedNomad;
-
-    beforeEach(async () => {
-      other = await ScriptedNomad.start();
-    });
-
-    afterEach(() => other.stop());
-
-    it('goes on with the next where one fails, stays there, and says so once', async () => {
-      const warnings: unknown[] = [];
-      const log = {
-        debug() {},
-        info() {},
-        error() {},
-        warn: (text: string) => warnings.push(text),
-        child: () => log,
-      };
-      await using both = nomadClient([nomad.address, other.address], { clock, log });
-      nomad.on('GET', LEADER, (call) => call.reset());
-      other.on('GET', LEADER, reply({ body: '"b"' }));
-      const leaders = await Promise.all(Array.from({ length: 10 }, () => both.leader()));
-      expect(leaders).to.deep.equal(Array(10).fill('b'));
-      expect(await both.leader()).to.equal('b');
-      expect(nomad.requests).to.have.length(10);
-      expect(warnings).to.have.length(1);
-    });
-
-    it('asks the next where one has no leader, takes too long or lets nobody in', async () => {
-      other.on('GET', LEADER, reply({ body: '"b"' }));
-      for (const answer of [{ status: 500, body: 'No cluster leader' }, { status: 429 }]) {
-        await using both = nomadClient([nomad.address, other.address], { clock });
-        nomad.on('GET', LEADER, reply(answer));
-        expect(await both.leader()).to.equal('b');
-      }
-      await using both = nomadClient([nomad.address, other.address], { clock });
-      const asked = gate();
-      nomad.on('GET', LEADER, () => asked.open());
-      const leader = both.leader();
-      await asked.promise;
-      await clock.advance(10_000);
-      expect(await leader).to.equal('b');
-    });
-
-    it('does not ask the next what one has answered', async () => {
-      await using both = nomadClient([nomad.address, other.address], { clock });
-      nomad.on('GET', '/v1/jobs', reply({ status: 403 }));
-      expect(await failureOf(both.jobs.list())).to.include({ code: 'NOMAD_REFUSED' });
-      expect(other.requests).to.have.length(0);
-    });
-
-    it('sends a write again only where certainly nobody had it', async () => {
-      other.on('PUT', '/v1/jobs', REGISTERED);
-      await using refused = nomadClient([await deadAddress(), other.address], { clock });
-      expect(await refused.jobs.register({ ID: 'a' })).to.include({ evaluationId: 'e' });
-      expect(other.requests).to.have.length(1);
-
-      for (const [answer, code] of [
-        [(call: { reset(): void }) => call.reset(), 'NOMAD_UNREACHABLE'],
-        [reply({ status: 500, body: 'No cluster leader' }), 'NOMAD_OVERLOADED'],
-      ] as const) {
-        await using both = nomadClient([nomad.address, other.address], { clock });
-        nomad.on('PUT', '/v1/jobs', answer);
-        expect(await failureOf(both.jobs.register({ ID: 'a' }))).to.include({ code });
-        expect(other.requests, 'nothing new').to.have.length(1);
-        // The next request goes elsewhere at once.
-        await both.jobs.register({ ID: 'b' });
-        other.requests.pop();
-      }
-    });
-
-    it('fails with the last failure where none is left', async () => {
-      await using dead = nomadClient([await deadAddress(), await deadAddress()], { clock });
-      const failure = await failureOf(dead.leader());
-      expect(failure).to.include({ code: 'NOMAD_UNREACHABLE' });
-      expect(failure.message).to.contain('ECONNREFUSED');
-    });
-  });
-
   it('asks again over a new connection where a kept one had died unnoticed', async () => {
     nomad.on('GET', LEADER, reply({ body: '"a"' }));
     await client.leader();
@@ -313,84 +217,6 @@ describe('NomadClient', () => {
     nomad.on('PUT', '/v1/jobs', (call) => call.reset());
     expect(await failureOf(client.jobs.register({ ID: 'a' }))).to.include({ code: 'NOMAD_UNREACHABLE' });
     expect(nomad.requests.filter(({ method }) => method === 'PUT')).to.have.length(1);
-  });
-
-  describe('lists', () => {
-    const row = (id: string) => ({
-      ID: id,
-      Status: 'running',
-      CreateIndex: 1,
-      ModifyIndex: 1,
-      JobModifyIndex: 1,
-    });
-
-    it('are read page by page', async () => {
-      const pages = new Map([
-        [null, ['a', 'b', 'default.c']],
-        ['default.c', ['c', 'd', 'default.e']],
-        ['default.e', ['e', undefined, '']],
-      ]);
-      nomad.on('GET', '/v1/jobs', (call) => {
-        const [first, second, next = ''] = pages.get(call.request.query.get('next_token')) ?? [];
-        const rows = [first, second].flatMap((id) => (id === undefined ? [] : [row(id)]));
-        call.reply({ body: rows, headers: next === '' ? {} : { 'X-Nomad-NextToken': next } });
-      });
-      const ids = (await client.jobs.list({ prefix: 'x', meta: true })).map(({ id }) => id);
-      expect(ids).to.deep.equal(['a', 'b', 'c', 'd', 'e']);
-      for (const { query } of nomad.requests) expect(query.get('prefix')).to.equal('x');
-    });
-
-    it('do not turn in a circle', async () => {
-      nomad.on('GET', '/v1/jobs', reply({ body: [], headers: { 'x-nomad-nexttoken': 'again' } }));
-      expect(await failureOf(client.jobs.list())).to.include({ code: 'NOMAD_PROTOCOL' });
-      expect(nomad.requests).to.have.length(2);
-    });
-
-    it('of allocations come with task states and resources only where asked for', async () => {
-      nomad.on('GET', '/v1/allocations', reply({ body: [] }));
-      await client.allocations.list();
-      await client.allocations.list({ details: true, filter: 'JobID == "a"' });
-      const [plain, full] = nomad.requests.map(({ query }) => Object.fromEntries(query));
-      expect(plain).to.include({ task_states: 'false' }).and.not.have.any.keys('resources', 'filter');
-      expect(full).to.include({ task_states: 'true', resources: 'true', filter: 'JobID == "a"' });
-    });
-  });
-
-  it('takes what a newer Nomad may invent for the safe side', async () => {
-    const allocation = {
-      ID: 'a',
-      JobID: 'j',
-      ClientStatus: 'hibernating',
-      DesiredStatus: 'hibernate',
-      CreateIndex: 1,
-      ModifyIndex: 2,
-      TaskStates: { t: { State: 'sleeping', Failed: false, Events: [{ Type: 'Invented', ExitCode: 9 }] } },
-    };
-    nomad.on('GET', '/v1/allocation/a', reply({ body: allocation }));
-    const decoded = await client.allocations.get(allocationId('a'));
-    expect(decoded).to.include({ clientStatus: 'unknown', desiredStatus: 'stop', ports: undefined });
-    expect(decoded?.tasks?.['t']).to.include({ state: 'pending', restarts: 0 });
-    expect(decoded?.tasks?.['t']?.events[0]).to.include({ exitCode: undefined, oomKilled: false });
-    const node = { ID: 'n', Name: 'n', Status: 'odd', SchedulingEligibility: 'maybe', ModifyIndex: 1 };
-    nomad.on('GET', '/v1/nodes', reply({ body: [{ ...node, HTTPAddr: '[::1]:4646' }] }));
-    const [read] = await client.nodes.list();
-    expect(read).to.include({ status: 'disconnected', eligible: false, address: '::1' });
-  });
-
-  it('refuses a job document whose parts are not what they should be', async () => {
-    const bad = [
-      { ID: 7 },
-      { ID: 'a', Meta: { used: true } },
-      { ID: 'a', TaskGroups: {} },
-      { ID: 'a', TaskGroups: [{ Name: 'g', Tasks: [{ Name: 't' }] }] },
-      { ID: 'a', TaskGroups: [{ Name: 'g', Count: '1' }] },
-    ];
-    for (const body of bad) {
-      nomad.on('GET', '/v1/job/a', reply({ body }));
-      expect(await failureOf(client.jobs.get('a')), JSON.stringify(body)).to.include({
-        code: 'NOMAD_PROTOCOL',
-      });
-    }
   });
 
   it('has no leader where Nomad names none', async () => {

@@ -271,3 +271,10 @@ class Arrivals<T> {
     return item ? Promise.resolve(item) : new Promise((resolve) => this.#asked.push(resolve));
   }
 }
+
+/** An address where nothing listens. */
+export async function deadAddress(): Promise<string> {
+  const dead = await ScriptedNomad.start();
+  await dead.stop();
+  return dead.address;
+}
