@@ -70,7 +70,24 @@ serai_remove() {
 # STEP FOLDER: removes all that a folder holds, names with a leading dot included.
 serai_empty() {
   serai_enter "$2" keep || { serai_refused_removal "$1"; return; }
-  serai_why=$(find . ! -name . -prune -exec rm -rf {} + 2>&1) || serai_fail "$1" 0 "$serai_why"
+  set +f
+  set -- "$1" ./* ./.[!.]* ./..?*
+  set -f
+  serai_step=$1 serai_found=
+  shift
+  # What matched nothing stands there as it was written, and a name like that would have matched.
+  for serai_n do
+    [ ! -e "$serai_n" ] && [ ! -L "$serai_n" ] || { serai_found=1; break; }
+  done
+  if [ ! -r . ]; then
+    serai_empty_anyway
+  elif [ -n "$serai_found" ]; then
+    rm -rf "$@" || serai_empty_anyway
+  fi
+}
+# Where there are too many names for one program, and to hear what is wrong.
+serai_empty_anyway() {
+  serai_why=$(find . ! -name . -prune -exec rm -rf {} + 2>&1) || serai_fail "$serai_step" 0 "$serai_why"
 }
 serai_refused_removal() {
   case $serai_why in
