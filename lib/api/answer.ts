@@ -2,10 +2,11 @@ import type { ServerResponse } from 'node:http';
 
 /** Answers with a JSON body. */
 export function sendJson(res: ServerResponse, status: number, body: unknown): void {
-  const text = Buffer.from(JSON.stringify(body), 'utf8');
+  // As a text it leaves in one piece with the head.
+  const text = JSON.stringify(body);
   res.writeHead(status, {
     'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': text.length,
+    'Content-Length': Buffer.byteLength(text),
     'Cache-Control': 'no-store',
   });
   res.end(text);

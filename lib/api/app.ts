@@ -35,14 +35,15 @@ export function createApp(deps: ApiDeps, authenticator: Authenticator): Express 
     authenticator.admit(req, 'request');
     next();
   });
+  // They are tried in this order: what is asked most often comes first.
   for (const declare of [
+    executionRoutes,
+    runnerRoutes,
+    fileRoutes,
     versionRoutes,
     statisticsRoutes,
     documentationRoutes,
     environmentRoutes,
-    runnerRoutes,
-    executionRoutes,
-    fileRoutes,
   ]) {
     declare(app, deps);
   }

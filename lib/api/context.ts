@@ -4,21 +4,49 @@ import type { Logger } from '../base/log.js';
 import type { Principal } from './access/principal.js';
 import type { ApiDeps } from './deps.js';
 
-/** What belongs to one request, an upgrade included. */
-export interface RequestContext {
+/** What belongs to one request, an upgrade included. Most requests need neither logger nor signal, so these are made when asked for. */
+export class RequestContext {
   /** Named in the answer to an unexpected failure and in every log line of the request. */
   readonly id: string;
-  readonly log: Logger;
   readonly method: string;
   readonly startedMs: number;
-  /** Aborts when the client leaves before its answer was sent. */
-  readonly requestSignal: AbortSignal;
   /** The pattern that matched, such as `/api/v1/runners/:id`: no id, no query. */
-  route: string;
+  route = 'unknown';
   /** Who sends it; undefined until that is known. */
   principal: Principal | undefined;
   /** Code of the error that was answered. */
   errorCode: string | undefined;
+  readonly #deps: ApiDeps;
+  #log: Logger | undefined;
+  #leaving: AbortController | undefined;
+  #hasLeft = false;
+
+  constructor(method: string, deps: ApiDeps) {
+    this.#deps = deps;
+    this.id = deps.randomness.uuid();
+    this.method = method;
+    this.startedMs = deps.clock.monotonicMs();
+  }
+
+  get log(): Logger {
+    this.#log ??= this.#deps.log.child({ requestId: this.id });
+    return this.#log;
+  }
+
+  /** Aborts when the client leaves before its answer was sent. */
+  get requestSignal(): AbortSignal {
+    if (!this.#leaving) {
+      this.#leaving = new AbortController();
+      if (this.#hasLeft) this.leave();
+    }
+    return this.#leaving.signal;
+  }
+
+  /** The client left before its answer was sent. */
+  leave(): void {
+    this.#hasLeft = true;
+    this.#leaving?.abort(new ServiceError('STOPPED', 'the client left before its answer'));
+  }
 }
 
 const contexts = new WeakMap<IncomingMessage, RequestContext>();
@@ -35,22 +63,11 @@ export function contextOf(req: IncomingMessage): RequestContext {
  * request is written.
  */
 export function openContext(req: IncomingMessage, res: ServerResponse, deps: ApiDeps): RequestContext {
-  const id = deps.randomness.uuid();
-  const leaving = new AbortController();
-  const context: RequestContext = {
-    id,
-    log: deps.log.child({ requestId: id }),
-    method: req.method ?? '',
-    startedMs: deps.clock.monotonicMs(),
-    requestSignal: leaving.signal,
-    route: 'unknown',
-    principal: undefined,
-    errorCode: undefined,
-  };
+  const context = new RequestContext(req.method ?? '', deps);
   contexts.set(req, context);
   res.once('close', () => {
     const isAnswered = res.writableFinished;
-    if (!isAnswered) leaving.abort(new ServiceError('STOPPED', 'the client left before its answer'));
+    if (!isAnswered) context.leave();
     logRequest(context, isAnswered ? res.statusCode : 'client left', deps);
   });
   return context;
@@ -58,11 +75,12 @@ export function openContext(req: IncomingMessage, res: ServerResponse, deps: Api
 
 /** The one line of a request: no id, no query, of a token its name. */
 export function logRequest(
-  { log, method, route, startedMs, principal, errorCode }: RequestContext,
+  { id, method, route, startedMs, principal, errorCode }: RequestContext,
   status: number | 'client left',
-  { clock }: ApiDeps,
+  { clock, log }: ApiDeps,
 ): void {
   const fields = {
+    requestId: id,
     method,
     route,
     status,

@@ -57,9 +57,9 @@ export class ApiServer implements Lifecycle {
     const onRequest = (req: IncomingMessage, res: ServerResponse): void => this.#onRequest(app, req, res);
     const { certificate, key } = deps.config.server.tls;
     if (certificate === undefined || key === undefined) {
-      this.#server = createServer(onRequest);
+      this.#server = createServer({ noDelay: true }, onRequest);
     } else {
-      const server = createTlsServer({ handshakeTimeout: HANDSHAKE_MS }, onRequest);
+      const server = createTlsServer({ handshakeTimeout: HANDSHAKE_MS, noDelay: true }, onRequest);
       const { clock, log } = deps;
       const use = server.setSecureContext.bind(server);
       this.#certificate = new ServerCertificate({ files: { certificate, key }, clock, log, use });
@@ -186,7 +186,7 @@ export class ApiServer implements Lifecycle {
     const connection = req.socket;
     this.#connections.begin(connection);
     res.once('close', () => this.#finish(connection));
-    if (this.#state === 'running' && URL.canParse(req.url ?? '', 'http://localhost')) {
+    if (this.#state === 'running' && isTarget(req.url ?? '')) {
       app(req, res);
       return;
     }
@@ -232,4 +232,9 @@ export class ApiServer implements Lifecycle {
       ].join('\r\n'),
     );
   }
+}
+
+/** Whether the target of a request can be read as a URL; nearly all are plain paths. */
+function isTarget(target: string): boolean {
+  return /^\/(?!\/)[\w./?=&-]*$/.test(target) || URL.canParse(target, 'http://localhost');
 }

@@ -12,7 +12,7 @@ import { isLoopback } from '../../config/loopback.js';
  */
 export function assertLocal(headers: IncomingHttpHeaders): void {
   const { host, origin } = headers;
-  const isLocalHost = host === undefined || isLoopback(hostnameOf(`http://${host}`) ?? '');
+  const isLocalHost = host === undefined || isLocal(host);
   const isSameOrigin = origin === undefined || origin.replace(/^https?:\/\//, '') === host;
   if (isLocalHost && isSameOrigin && forwardedFor(headers).every(isLoopback)) return;
   throw new ServiceError(
@@ -21,12 +21,25 @@ export function assertLocal(headers: IncomingHttpHeaders): void {
   );
 }
 
+/** The last host that was found local: nearly all requests name the same one. */
+let knownLocal: string | undefined;
+
+function isLocal(host: string): boolean {
+  if (host === knownLocal) return true;
+  const found = isLoopback(hostnameOf(`http://${host}`) ?? '');
+  if (found) knownLocal = host;
+  return found;
+}
+
 function hostnameOf(url: string): string | undefined {
   return URL.canParse(url) ? new URL(url).hostname : undefined;
 }
 
+const FORWARDING = ['x-forwarded-for', 'x-real-ip', 'forwarded'];
+
 /** Whom proxies say that a request is from. */
 function forwardedFor(headers: IncomingHttpHeaders): string[] {
+  if (!FORWARDING.some((name) => name in headers)) return [];
   const named = ['x-forwarded-for', 'x-real-ip'].flatMap((name) => String(headers[name] ?? '').split(','));
   const forwarded = [...(headers.forwarded ?? '').matchAll(/\bfor="?(\[[^\]]*\]|[^\s;,":]+)/gi)];
   return [...named, ...forwarded.map(([, node = '']) => node)]

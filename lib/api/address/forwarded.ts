@@ -17,9 +17,13 @@ export interface ForwardedAddress {
   readonly host: string | undefined;
 }
 
+/** Headers without which nothing is said. */
+const FORWARDING = ['x-forwarded-proto', 'x-forwarded-host', 'forwarded'];
+
 const NOTHING: ForwardedAddress = { proto: undefined, host: undefined };
 
 export function forwardedAddress({ socket, headers }: IncomingMessage, trusted: Networks): ForwardedAddress {
+  if (!FORWARDING.some((name) => name in headers)) return NOTHING;
   if (!trusted.has(socket.remoteAddress ?? '')) return NOTHING;
   const list = (name: string): string[] =>
     String(headers[name] ?? '')

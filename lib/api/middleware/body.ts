@@ -15,6 +15,9 @@ const IDLE_MS = 60_000;
 const DISCARD_BYTES = 256 * 1024 * 1024;
 const DISCARD_MS = 30_000;
 
+/** Of whole texts, so it keeps nothing from one to the next. */
+const decoder = new TextDecoder('utf-8', { fatal: true });
+
 export interface BodyOptions {
   readonly limitBytes: number;
   readonly clock: Clock;
@@ -34,7 +37,7 @@ export function parseJson(body: Buffer): unknown {
     throw new ServiceError('INVALID_REQUEST', 'the body is empty, a JSON object is expected');
   let text: string;
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(body);
+    text = decoder.decode(body);
   } catch {
     throw new ServiceError('INVALID_REQUEST', 'the body is no UTF-8');
   }
