@@ -7,6 +7,7 @@
  * says why. Stopping takes new work off first, lets what runs go on for the grace time, and ends the rest from the top
  * down. Runners stay in Nomad: the next start finds them.
  */
+import { hostname } from 'node:os';
 import { Backoff } from './base/backoff.js';
 import type { Clock } from './base/clock.js';
 import { systemClock } from './base/clock.js';
@@ -25,7 +26,12 @@ import { EnvironmentStore } from './environments/store.js';
 import { ColdSessions } from './execution/cold-sessions.js';
 import { Executions } from './execution/executions.js';
 import { FileTransfers } from './execution/files/transfers.js';
+import { openPipeSession } from './execution/pipe-session.js';
 import { RunnerBooks } from './execution/runner-books.js';
+import { SessionFolders } from './execution/session-folders.js';
+import { openTerminalSession } from './execution/terminal-session.js';
+import type { WarmSessionsDeps } from './execution/warm/warm-sessions.js';
+import { WarmSessions } from './execution/warm/warm-sessions.js';
 import { NomadClient } from './nomad/client.js';
 import { RunnerManager } from './runners/manager.js';
 
@@ -51,6 +57,7 @@ export class Service implements Lifecycle {
   readonly #clock: Clock;
   readonly #nomad: NomadClient;
   readonly #runners: RunnerManager;
+  readonly #warm: WarmSessions | undefined;
   readonly #executions: Executions;
   readonly #files: FileTransfers;
   readonly #api: ApiServer;
@@ -88,12 +95,19 @@ export class Service implements Lifecycle {
       pool: config.pool,
       runners: config.runners,
     });
+    const folders = new SessionFolders(config.cluster.replica ?? replicaName(config.server.port), randomness);
+    const cold = new ColdSessions({ ...shared, nomad: this.#nomad, folders });
+    this.#warm = config.execution.warm === 'on' ? this.#createWarm({ ...shared, folders, cold }) : undefined;
     const inRunners = {
       ...shared,
       nomad: this.#nomad,
       config,
-      books: new RunnerBooks({ ...shared, nomad: this.#nomad }),
-      sessions: new ColdSessions({ ...shared, nomad: this.#nomad }),
+      sessions: this.#warm ?? cold,
+      books: new RunnerBooks({
+        ...shared,
+        nomad: this.#nomad,
+        known: (runner) => this.#warm?.known(runner) ?? {},
+      }),
     };
     this.#executions = new Executions({
       ...inRunners,
@@ -134,6 +148,8 @@ export class Service implements Lifecycle {
     this.#state = 'running';
     try {
       await this.#api.start();
+      await this.#warm?.start();
+      if (this.#warm) this.#runners.listen(this.#warm);
       await this.#executions.start();
       await this.#files.start();
       await this.#runners.start();
@@ -160,6 +176,20 @@ export class Service implements Lifecycle {
     return this.stop();
   }
 
+  #createWarm(
+    deps: Pick<WarmSessionsDeps, 'clock' | 'randomness' | 'log' | 'folders' | 'cold'>,
+  ): WarmSessions {
+    return new WarmSessions({
+      ...deps,
+      nomad: this.#nomad,
+      config: this.#config,
+      open: { terminal: openTerminalSession, files: openPipeSession },
+      onFitness: (environment, reason) => this.#runners.reportFitness(environment, reason),
+      confirmIdle: (id) => this.#runners.confirmIdle(id),
+      replaceIdle: (id, reason) => this.#runners.replaceIdle(id, reason),
+    });
+  }
+
   async #shutDown(): Promise<void> {
     this.#state = 'stopping';
     this.#abort.abort(new ServiceError('STOPPED', 'the service is stopping'));
@@ -168,6 +198,7 @@ export class Service implements Lifecycle {
       this.#stopLayer('executions', this.#executions),
       this.#stopLayer('files', this.#files),
     ]);
+    if (this.#warm) await this.#stopLayer('warm sessions', this.#warm);
     await this.#stopLayer('runners', this.#runners);
     await this.#stopLayer('nomad', this.#nomad);
     await this.#loading;
@@ -225,4 +256,13 @@ export class Service implements Lifecycle {
       retryAfterSeconds: 5,
     });
   }
+}
+
+/** The same after a restart, and another for every service on the machine. */
+function replicaName(port: number): string {
+  const host = hostname()
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, '_')
+    .slice(0, 34);
+  return `${host}_${port}`;
 }

@@ -14,6 +14,7 @@ export interface Config {
   readonly runner: RunnerConfig;
   readonly runners: RunnersConfig;
   readonly execution: ExecutionConfig;
+  readonly cluster: { readonly replica: string | undefined };
   readonly api: { readonly peerStatuses: boolean };
   readonly templates: TemplatesConfig;
   readonly log: { readonly level: LogLevel; readonly format: LogFormat };

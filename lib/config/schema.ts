@@ -208,6 +208,16 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
         'Sessions that are kept open ahead, at most two for each runner; the runners that wait longest come first, the others open theirs when they are asked for.',
     },
   }),
+  cluster: section('The place of this service among others on the same Nomad.', {
+    replica: {
+      type: 'string',
+      pattern: '^[a-z0-9_]{1,40}$',
+      expected: 'up to 40 of a-z, 0-9 and _',
+      reload: 'restart',
+      description:
+        'Name of this service, the same after a restart and no other’s: by it a restarted service knows what it had open in runners. Without it, host name and port.',
+    },
+  }),
   api: section('What answers look like.', {
     peerStatuses: {
       type: 'boolean',

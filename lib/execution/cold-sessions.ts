@@ -1,13 +1,13 @@
-import type { Randomness } from '../base/ids.js';
 import { openFileSession } from './file-session.js';
 import { openPipeSession } from './pipe-session.js';
 import type { RunnerBook } from './runner-book.js';
 import type { CommandSession, SessionDeps } from './session.js';
+import type { SessionFolders } from './session-folders.js';
 import type { SessionKind, SessionLease, SessionSource } from './session-source.js';
 import { openTerminalSession } from './terminal-session.js';
 
 export interface ColdSessionsDeps extends SessionDeps {
-  readonly randomness: Randomness;
+  readonly folders: SessionFolders;
 }
 
 const OPEN = { terminal: openTerminalSession, pipe: openPipeSession, files: openFileSession } as const;
@@ -20,9 +20,15 @@ export class ColdSessions implements SessionSource {
     this.#deps = deps;
   }
 
-  async lease({ runner }: RunnerBook, kind: SessionKind, signal: AbortSignal): Promise<SessionLease> {
-    const folder = `/tmp/.serai-${this.#deps.randomness.uuid()}`;
-    const session = await OPEN[kind](this.#deps, { runner, folder, signal });
+  async lease(book: RunnerBook, kind: SessionKind, signal: AbortSignal): Promise<SessionLease> {
+    const { folders } = this.#deps;
+    const session = await OPEN[kind](this.#deps, {
+      runner: book.runner,
+      folder: folders.next(),
+      keep: false,
+      sweeping: book.sweepOnce() ? folders.names : undefined,
+      signal,
+    });
     return { session, release: (how) => endSession(session, how === 'gone') };
   }
 }

@@ -30,19 +30,31 @@ export interface CommandSource extends Omit<UserSource, 'privileged'> {
 /** A request of a client as the runner gets it: with everything that the configuration and the environment add. */
 export function commandRequest(source: CommandSource): CommandRequest {
   const { id, token, request, config, environment } = source;
+  const given = { ...environment.environment, ...request.environment };
+  const configured = Object.entries(config.execution.environment).filter(([name]) => !(name in given));
   return {
     token,
     id,
     command: request.command,
-    environment: {
-      ...config.execution.environment,
-      ...environment.environment,
-      ...request.environment,
-    },
+    environment: { ...Object.fromEntries(configured.filter(([name]) => !isHarmless(name))), ...given },
+    exported: Object.fromEntries(configured.filter(([name]) => isHarmless(name))),
     workingDirectory: request.workingDirectory,
     user: userChoice({ ...source, privileged: request.privileged }),
     splitStderr: config.execution.interactiveStderr,
   };
+}
+
+/**
+ * True for a variable that means nothing to a shell, to the loader or to the tool that becomes the user. Only those of
+ * the operator are asked: what a client sends is never in force before the change of user.
+ */
+function isHarmless(name: string): boolean {
+  return (
+    /^[A-Z][A-Z0-9_]*$/.test(name) &&
+    !/^(LD|DYLD|GLIBC|MALLOC|MUSL|BASH|SHELL|LC|PS\d|PATH|HOME|USER|LOGNAME|LANG|NLS|LOC|GCONV|TZ|IFS|ENV|CDPATH|PWD|OLDPWD|OPT|PPID|UID|EUID|GROUPS|RANDOM|SECONDS|LINENO|FUNCNAME|DIRSTACK|HOST|RES|MACHTYPE|OSTYPE|PIPESTATUS|SHLVL|TMPDIR|SERAI|NOMAD)/.test(
+      name,
+    )
+  );
 }
 
 /** A user that the environment names must exist; the configured one is only preferred to `nobody`. */

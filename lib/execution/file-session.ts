@@ -17,11 +17,8 @@ import type {
   SessionDeps,
   SessionOptions,
 } from './session.js';
-import { CLOSE_MS } from './session.js';
+import { CLOSE_MS, SETTLE_MS } from './session.js';
 import { settlesWithin } from './within.js';
-
-/** How long the loop gets to say that it is ready. */
-const SETTLE_MS = 2000;
 
 /**
  * Opens a session for file operations (shell/file-loop.ts): for one, or for one after the other. A request's `command`
@@ -30,11 +27,12 @@ const SETTLE_MS = 2000;
  */
 export async function openFileSession(
   deps: SessionDeps,
-  { runner, folder, signal }: SessionOptions,
+  { runner, folder, sweeping, signal }: SessionOptions,
 ): Promise<CommandSession> {
   const { allocationId, task } = runner;
-  const exec = await deps.nomad.openExec({ allocationId, task, command: scriptReader(), tty: false, signal });
-  return new FileSession(deps, exec, folder);
+  const command = scriptReader(folder);
+  const exec = await deps.nomad.openExec({ allocationId, task, command, tty: false, signal });
+  return new FileSession(deps, exec, feedFileLoop(folder, sweeping));
 }
 
 /** What runs, or ran last. */
@@ -57,6 +55,7 @@ interface Current {
  * An exec that ends is the end of it in every state.
  */
 class FileSession implements CommandSession {
+  readonly ended: Promise<void>;
   readonly #deps: SessionDeps;
   readonly #exec: ExecSession;
   readonly #lines = new LineReader((line) => this.#controlLine(parseControlLine(line)));
@@ -69,23 +68,18 @@ class FileSession implements CommandSession {
   #settling: Promise<Aftermath> | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(deps: SessionDeps, exec: ExecSession, folder: string) {
+  constructor(deps: SessionDeps, exec: ExecSession, script: Buffer) {
     this.#deps = deps;
     this.#exec = exec;
     exec.onOutput((name, chunk) => {
       if (name === 'stdout') this.#output(chunk);
     });
-    void exec.end.then((end) => this.#execEnded(end));
-    void exec.write(feedFileLoop(folder));
+    this.ended = exec.end.then((end) => this.#execEnded(end));
+    void exec.write(script);
   }
 
   get root(): RunnerProcess | undefined {
     return this.#root;
-  }
-
-  /** Resolves when the session can run nothing any more. */
-  get ended(): Promise<void> {
-    return this.#exec.end.then(() => undefined);
   }
 
   run(request: CommandRequest, events: CommandEvents): Promise<CommandEnd> {

@@ -2,7 +2,8 @@ import { deadline, orAbort } from '../base/abort.js';
 import { messageOf } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import type { ClaimedRunner } from '../runners/runner.js';
-import type { KillRequest } from '../shell/kill-tree.js';
+import { hangUpScript } from '../shell/hang-up-tree.js';
+import type { KillRequest, KillResult } from '../shell/kill-tree.js';
 import { killScript, parseKillResult } from '../shell/kill-tree.js';
 import { runScript } from './script-exec.js';
 import type { SessionDeps } from './session.js';
@@ -51,4 +52,27 @@ export async function killTree(
     }
   }
   return runner.runnerSignal.aborted ? { kind: 'gone' } : { kind: 'failed', cause };
+}
+
+/** How long looking for what a command left behind may take. */
+const HANG_UP_MS = 5000;
+
+/**
+ * Hangs up on what an execution that ended by itself left in its terminal (shell/hang-up-tree.ts). Undefined where nobody
+ * could look. Never rejects.
+ */
+export async function hangUpTree(
+  deps: KillDeps,
+  runner: ClaimedRunner,
+  request: Omit<KillRequest, 'allocationId'>,
+): Promise<KillResult | undefined> {
+  using limit = deadline(deps.clock, HANG_UP_MS, 'EXECUTION_FAILED', 'looking for processes took too long');
+  const signal = AbortSignal.any([limit.signal, runner.runnerSignal]);
+  const text = hangUpScript({ ...request, allocationId: runner.allocationId });
+  try {
+    return await orAbort(runScript(deps.nomad, runner, { text, parse: parseKillResult, signal }), signal);
+  } catch (error) {
+    if (!signal.aborted) deps.log.debug('what a command left behind could not be looked for', { error });
+    return undefined;
+  }
 }

@@ -24,7 +24,13 @@ import { settlesWithin } from './within.js';
 export async function openPipeSession(deps: SessionDeps, options: SessionOptions): Promise<CommandSession> {
   const { runner, folder, signal } = options;
   const { allocationId, task } = runner;
-  const exec = await deps.nomad.openExec({ allocationId, task, command: scriptReader(), tty: false, signal });
+  const exec = await deps.nomad.openExec({
+    allocationId,
+    task,
+    command: scriptReader(folder),
+    tty: false,
+    signal,
+  });
   return new PipeSession(deps, exec, folder);
 }
 
@@ -45,6 +51,10 @@ class PipeSession implements CommandSession {
 
   get root(): RunnerProcess | undefined {
     return this.#root;
+  }
+
+  get ended(): Promise<void> {
+    return this.#exec.end.then(() => undefined);
   }
 
   run(request: CommandRequest, events: CommandEvents): Promise<CommandEnd> {

@@ -176,12 +176,12 @@ export class Run implements RunningExecution {
       await this.exit;
     }
     if (this.#taskGone || runnerSignal.aborted) {
-      await lease.release('gone');
+      await lease.release('gone', this);
       return;
     }
     const isCut = asked && !this.#endedByItself();
     if (isCut) await this.#book.end(this);
-    await lease.release(isCut ? 'cut' : 'ended');
+    await lease.release(isCut ? 'cut' : 'ended', this);
   }
 
   /** Also opens for a client that left meanwhile: an exec that was begun is ended in order, not left half open. */

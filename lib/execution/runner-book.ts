@@ -5,7 +5,7 @@ import type { ClaimedRunner } from '../runners/runner.js';
 import type { RunnerProcess, RunnerUser } from '../shell/frames.js';
 import { staysAsParent } from '../shell/run-command.js';
 import type { KillDeps } from './kill.js';
-import { killTree } from './kill.js';
+import { hangUpTree, killTree } from './kill.js';
 import { sendSignal } from './signals.js';
 
 /** Executions that ended by themselves and may have left a child alive, as far back as they are known. */
@@ -15,6 +15,12 @@ const REMEMBERED = 100;
 export interface BookedRun {
   readonly id: ExecutionId;
   readonly root: RunnerProcess | undefined;
+}
+
+/** What was found out of a runner before it was claimed. */
+export interface KnownOfRunner {
+  readonly user?: RunnerUser | undefined;
+  readonly isSwept?: boolean;
 }
 
 /**
@@ -35,13 +41,16 @@ export class RunnerBook {
   readonly #log: Logger;
   readonly #runs = new Set<BookedRun>();
   #entries = 0;
+  #isSwept: boolean;
   readonly #ended: ExecutionId[] = [];
   #dirty = false;
   #sweeping: Promise<void> = Promise.resolve();
 
-  constructor(deps: KillDeps, runner: ClaimedRunner) {
+  constructor(deps: KillDeps, runner: ClaimedRunner, known: KnownOfRunner = {}) {
     this.#deps = deps;
     this.runner = runner;
+    this.user = known.user;
+    this.#isSwept = known.isSwept ?? false;
     this.#log = deps.log.child({ runnerId: runner.id });
   }
 
@@ -53,6 +62,13 @@ export class RunnerBook {
   /** True while nothing but one run has had a session here, so that the runner is as its image made it. */
   get untouched(): boolean {
     return this.#entries <= 1;
+  }
+
+  /** True for the first who asks: who opens a session then, sweeps away what services that died have left there. */
+  sweepOnce(): boolean {
+    const isFirst = !this.#isSwept;
+    this.#isSwept = true;
+    return isFirst;
   }
 
   /** Resolves once the run may open a session; from then on it counts. */
@@ -88,6 +104,21 @@ export class RunnerBook {
   async leave(run: BookedRun): Promise<void> {
     this.#runs.delete(run);
     if (this.#runs.size === 0 && this.#dirty) await this.#kill(undefined, true);
+  }
+
+  /**
+   * The run ended by itself: what it left in its terminal gets SIGHUP, as when a terminal closes. True where nothing of it
+   * lives then, nor anything that may be its. Never rejects.
+   */
+  async hangUp(run: BookedRun): Promise<boolean> {
+    const others = [...this.#runs].filter((other) => other !== run);
+    const ended = this.#ended.filter((id) => id !== run.id).map((id) => ({ id, root: undefined }));
+    const result = await hangUpTree(this.#deps, this.runner, {
+      target: run,
+      others: [...others.map(({ id, root }) => ({ id, root })), ...ended],
+      sweep: false,
+    });
+    return result !== undefined && result.left === 0 && result.nobody === 0;
   }
 
   async #kill(target: BookedRun | undefined, sweep: boolean): Promise<void> {

@@ -1,4 +1,4 @@
-import type { RunnerBook } from './runner-book.js';
+import type { BookedRun, RunnerBook } from './runner-book.js';
 import type { CommandSession } from './session.js';
 
 /**
@@ -17,8 +17,11 @@ export interface SessionSource {
 /** A session in the hands of one command. */
 export interface SessionLease {
   readonly session: CommandSession;
-  /** Lets the session go, once. Resolves when nothing is left of it that others could mind; never rejects. */
-  release(how: Release): Promise<void>;
+  /**
+   * Lets the session go, once; `run` is what ran in it. Resolves when nothing is left of it that others could mind; never
+   * rejects.
+   */
+  release(how: Release, run: BookedRun): Promise<void>;
 }
 
 export type Release =

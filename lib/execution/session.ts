@@ -4,6 +4,7 @@ import type { Nomad } from '../nomad/api.js';
 import type { ExecEnd } from '../nomad/model.js';
 import type { Clock } from '../base/clock.js';
 import type { ClaimedRunner } from '../runners/runner.js';
+import type { SessionNames } from '../shell/sweep.js';
 
 /**
  * One or more execs in a runner, open and ready to run a command: the protocol with the scripts of lib/shell, and
@@ -12,7 +13,9 @@ import type { ClaimedRunner } from '../runners/runner.js';
 export interface CommandSession {
   /** The shell in the runner that starts the commands; undefined until it reported. */
   readonly root: RunnerProcess | undefined;
-  /** Runs a command. Resolves once, and never rejects; no event comes afterwards. */
+  /** Resolves when the session can run nothing any more: an exec of it ended. */
+  readonly ended: Promise<void>;
+  /** Runs a command, when the one before has settled. Resolves once, and never rejects; no event comes afterwards. */
   run(request: CommandRequest, events: CommandEvents): Promise<CommandEnd>;
   /** Input for the command that runs. Resolves when there is room for more. */
   write(chunk: Uint8Array): Promise<void>;
@@ -25,7 +28,7 @@ export interface CommandSession {
   flush(): void;
   /**
    * Resolves when the runner has put everything in order after a command: whether the session can run another one. To be
-   * asked after `run` resolved. Bounded; never rejects.
+   * asked after `run` resolved, and again after `suspect`, once those processes are gone. Bounded; never rejects.
    */
   settle(): Promise<Aftermath>;
   /** Ends what the session has in the runner, then the sockets. Bounded; never rejects. */
@@ -66,9 +69,15 @@ export interface SessionOptions {
   readonly runner: Pick<ClaimedRunner, 'allocationId' | 'task'>;
   /** A path in the runner that nothing has yet. */
   readonly folder: string;
+  /** For more than one command; without, `settle` says that it is spent. */
+  readonly keep?: boolean;
+  /** Whose leavings in the runner to sweep away before; undefined for nobody's. */
+  readonly sweeping?: SessionNames | undefined;
   /** Bounds the opening only. */
   readonly signal: AbortSignal;
 }
 
 /** How long a session gets to end by itself. */
 export const CLOSE_MS = 1000;
+/** How long a runner gets to put everything in order after a command. */
+export const SETTLE_MS = 2000;

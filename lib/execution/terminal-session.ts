@@ -18,6 +18,7 @@ import type {
   SessionOptions,
 } from './session.js';
 import { CLOSE_MS } from './session.js';
+import { TerminalOrder } from './terminal-order.js';
 import { settlesWithin } from './within.js';
 
 /**
@@ -26,18 +27,19 @@ import { settlesWithin } from './within.js';
  */
 export async function openTerminalSession(
   deps: SessionDeps,
-  { runner, folder, signal }: SessionOptions,
+  options: SessionOptions,
 ): Promise<CommandSession> {
+  const { runner, folder, signal } = options;
   const { allocationId, task } = runner;
   const open = (command: readonly string[], tty: boolean): Promise<ExecSession> =>
     deps.nomad.openExec({ allocationId, task, command, tty, signal });
-  const openControl = open(scriptReader(), false).then((control) => {
-    void control.write(feed(controlScript(folder)));
+  const openControl = open(scriptReader(folder), false).then((control) => {
+    void control.write(feed(controlScript(options)));
     return control;
   });
   const [control, terminal] = await Promise.allSettled([openControl, open(terminalLoop(folder), true)]);
   if (control.status === 'fulfilled' && terminal.status === 'fulfilled') {
-    return new TerminalSession(deps, control.value, terminal.value);
+    return new TerminalSession(deps, control.value, terminal.value, options.keep ?? false);
   }
   if (terminal.status === 'fulfilled') terminal.value.destroy();
   if (control.status === 'fulfilled') await endExec(deps, control.value);
@@ -63,30 +65,35 @@ interface Current {
   readonly outcome: CommandOutcome;
   readonly stdout: FramedStream;
   readonly stderr: FramedStream;
+  end: CommandEnd | undefined;
 }
 
 class TerminalSession implements CommandSession {
+  readonly ended: Promise<void>;
   readonly #deps: SessionDeps;
   readonly #control: ExecSession;
   readonly #terminal: ExecSession;
+  readonly #order: TerminalOrder | undefined;
   #root: RunnerProcess | undefined;
   #current: Current | undefined;
   /** How a command that is not here yet will have ended: no folder, or an exec that is gone. */
   #early: CommandEnd | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(deps: SessionDeps, control: ExecSession, terminal: ExecSession) {
+  constructor(deps: SessionDeps, control: ExecSession, terminal: ExecSession, keep: boolean) {
     this.#deps = deps;
     this.#control = control;
     this.#terminal = terminal;
+    this.#order = keep ? new TerminalOrder(deps.clock, control, terminal) : undefined;
     const lines = new LineReader((line) => this.#controlLine(parseControlLine(line)));
     control.onOutput((name, chunk) => {
       if (name === 'stdout') lines.push(chunk);
       else this.#output('stderr', chunk);
     });
     terminal.onOutput((_name, chunk) => this.#output('stdout', chunk));
-    void control.end.then((end) => this.#execEnded('control', end));
-    void terminal.end.then((end) => this.#execEnded('command', end));
+    const controlEnded = control.end.then((end) => this.#execEnded('control', end));
+    const terminalEnded = terminal.end.then((end) => this.#execEnded('command', end));
+    this.ended = Promise.race([controlEnded, terminalEnded]);
   }
 
   get root(): RunnerProcess | undefined {
@@ -102,22 +109,31 @@ class TerminalSession implements CommandSession {
       });
     const [stdout, stderr] = [stream('stdout'), stream('stderr')];
     const outcome = new CommandOutcome(this.#deps.clock, request.splitStderr ? [stdout, stderr] : [stdout]);
-    this.#current = { request, events, outcome, stdout, stderr };
+    const current: Current = { request, events, outcome, stdout, stderr, end: undefined };
+    this.#current = current;
+    this.#order?.begin(request.token);
     if (this.#early) outcome.settle(this.#early);
     else void this.#control.write(formatRequest(request));
-    return outcome.end;
+    return outcome.end.then((end) => (current.end = end));
   }
 
   write(chunk: Uint8Array): Promise<void> {
+    this.#order?.touch();
     return this.#terminal.write(chunk);
   }
 
   closeStdin(): void {
-    void this.#terminal.write(END_OF_INPUT);
+    void this.write(END_OF_INPUT);
   }
 
   resize(columns: number, rows: number): void {
+    this.#order?.touch();
     this.#terminal.resize(columns, rows);
+  }
+
+  async settle(): Promise<Aftermath> {
+    if (!this.#order || this.#early || !this.#isWhole()) return 'spent';
+    return this.#order.restored();
   }
 
   pause(): void {
@@ -135,10 +151,6 @@ class TerminalSession implements CommandSession {
   flush(): void {
     this.#current?.stdout.flush();
     this.#current?.stderr.flush();
-  }
-
-  settle(): Promise<Aftermath> {
-    return Promise.resolve('spent');
   }
 
   close(): Promise<void> {
@@ -169,6 +181,13 @@ class TerminalSession implements CommandSession {
     }
   }
 
+  /** Whether the last command left nothing of its own on the way: it never began, or all of its output is here. */
+  #isWhole(): boolean {
+    const { end, request, stdout, stderr } = this.#current ?? {};
+    if (end?.kind === 'refused') return true;
+    return end?.kind === 'exited' && !!stdout?.ended && (!request?.splitStderr || !!stderr?.ended);
+  }
+
   #output(name: 'stdout' | 'stderr', chunk: Buffer): void {
     const current = this.#current;
     if (!current || current.outcome.settled) return;
@@ -195,16 +214,18 @@ class TerminalSession implements CommandSession {
       case 'exited':
         current.outcome.exited(line.exitCode);
         return;
+      case 'idle':
+        this.#order?.told(line.isAlone ? 'clean' : 'suspect');
+        return;
       case 'refused':
         current.outcome.settle(line);
-        return;
-      case 'idle':
     }
   }
 
   #execEnded(exec: 'command' | 'control', end: ExecEnd): void {
     const lost = { kind: 'lost', exec, end } as const;
     this.#early ??= lost;
+    this.#order?.told('spent');
     const current = this.#current;
     if (!current || current.outcome.settled || current.outcome.cutOff()) return;
     this.flush();

@@ -5,6 +5,8 @@ import { assignment } from './quote.js';
 import { READ_FILES } from './read-files.js';
 import { CHECK_TOOLS, RUN_COMMAND } from './run-command.js';
 import { feed, script } from './script.js';
+import type { SessionNames } from './sweep.js';
+import { SWEEP, sweep } from './sweep.js';
 
 /**
  * File operations, one after the other: a single exec without a terminal, whose shell is root's.
@@ -76,13 +78,14 @@ done
  * What to write to a `scriptReader` for the loop: a short script that reads the long one in one piece. A `head` may take more
  * than that from the pipe, so nothing may follow until the loop reported that it is ready.
  */
-export function feedFileLoop(folder: string): Buffer {
+export function feedFileLoop(folder: string, sweeping: SessionNames | undefined): Buffer {
   const text = [
     RUN_COMMAND,
     LEFTOVERS,
     READ_FILES,
     COPY_FILES,
-    `${assignment('serai_d', folder)}\n`,
+    `${assignment('serai_d', folder)}\n${sweep(sweeping)}\n`,
+    SWEEP,
     LOOP,
     '#',
   ].join('');

@@ -2,8 +2,12 @@ import type { RunnerUser } from './frames.js';
 import { assignment, quote } from './quote.js';
 
 /**
- * A request to run one command, as the scripts in the runner read it: a header line with its token and its length in
- * bytes, then that many bytes of shell, which are nothing but quoted assignments and `set --`.
+ * A request to run one command, as the scripts in the runner read it: a header line with its token, its number of lines and its
+ * length in bytes, then that much shell, which is nothing but quoted assignments, a function that exports quoted
+ * variables, and `set --`.
+ *
+ * A short one is read line by line; of a longer one, or one that is not all ASCII (some shells read characters), the
+ * header says 0 lines, and it is read by its length.
  */
 export interface CommandRequest {
   /** Digits; frames the command's output and marks control lines as the loop's own. */
@@ -11,8 +15,10 @@ export interface CommandRequest {
   /** Public id, in the command's environment as SERAI_EXECUTION. */
   readonly id: string;
   readonly command: string;
-  /** On top of the image's, in any order. */
+  /** Variables on top of the image's, in any order. */
   readonly environment: Readonly<Record<string, string>>;
+  /** Further ones, which may act on the tool that becomes the user. */
+  readonly exported?: Readonly<Record<string, string>>;
   readonly workingDirectory: string | undefined;
   readonly user: UserChoice;
   /** With a TTY: keep stderr apart from it. */
@@ -31,6 +37,9 @@ export type UserChoice =
 
 /** The kernel takes 128 KiB for one argument; longer commands go through a file. */
 const LONGEST_ARGUMENT = 100_000;
+
+/** Reading a byte takes a system call each, so beyond this another program is cheaper. */
+const MOST_BYTES_READ_BY_LINES = 2048;
 
 /** Relative paths start in the image's own working directory; `-` and options must not be read into a name. */
 function directory(path: string): string {
@@ -59,7 +68,8 @@ function userAssignments(choice: UserChoice): string[] {
 /** The bytes to send, header included. */
 export function formatRequest(request: CommandRequest): Buffer {
   const long = Buffer.byteLength(request.command) > LONGEST_ARGUMENT;
-  const variables = Object.entries(request.environment).map(([name, value]) => quote(`${name}=${value}`));
+  const variables = words(request.environment);
+  const exported = words(request.exported ?? {});
   const body = Buffer.from(
     [
       assignment('serai_id', request.id),
@@ -72,9 +82,30 @@ export function formatRequest(request: CommandRequest): Buffer {
       ...(request.inputBytes === undefined ? [] : [assignment('serai_in', String(request.inputBytes))]),
       ...userAssignments(request.user),
       assignment('serai_c', request.command),
+      `serai_export() { ${exported.length === 0 ? ':' : ['export', ...exported].join(' ')}; }`,
       ['set --', ...variables].join(' '),
       '',
     ].join('\n'),
   );
-  return Buffer.concat([Buffer.from(`${request.token} ${body.length}\n`), body]);
+  return Buffer.concat([Buffer.from(`${request.token} ${linesOf(body)} ${body.length}\n`), body]);
+}
+
+function words(variables: Readonly<Record<string, string>>): string[] {
+  return Object.entries(variables).map(([name, value]) => quote(`${name}=${value}`));
+}
+
+/** How many lines to read, 0 where the length is to be used instead. */
+function linesOf(body: Buffer): number {
+  if (body.length > MOST_BYTES_READ_BY_LINES) return 0;
+  let lines = 0;
+  for (const byte of body) {
+    if (byte > 0x7e) return 0;
+    if (byte === 0x0a) lines += 1;
+  }
+  return lines;
+}
+
+/** Asks a loop to put its terminal in order once more; `typed` was typed behind all other input, or is nothing. */
+export function formatAgain(token: string, typed: string): Buffer {
+  return Buffer.from(`${token} again ${typed === '' ? '-' : typed}\n`);
 }

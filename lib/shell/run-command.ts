@@ -6,11 +6,14 @@ import { script } from './script.js';
  * - Our own steps run as root, so their tools come from the system's folders only: an image may have folders of its
  *   user on PATH. The command gets the image's PATH.
  * - The variables of the request are given by `env` after the change of user, so that none of them (LD_PRELOAD) acts on
- *   a step of ours. Those of Nomad are unset.
+ *   a step of ours. Those that are known to do no harm are exported before it (`serai_export`, from the request), which
+ *   saves a program. Those of Nomad are unset.
  * - Tools that become the user in place come before those that stay as a parent. Each is tried, because BusyBox has
  *   a `setpriv` that knows no `--reuid`; `su` is asked not to leave the terminal's session
  *   where it can be.
  * - HOME, USER and LOGNAME become the user's own.
+ * - Starting a program costs a millisecond, so between the request and a plain command there are two: the tool that
+ *   becomes the user and the shell. A small request is read by the shell itself, byte by byte as `read` does.
  *
  * In: what formatRequest sends. `serai_tell` prints a control line; `serai_d` is a folder for a command that is too long
  * for an argument, made by the caller.
@@ -45,6 +48,20 @@ for serai_x in $(export -p); do
   esac
 done
 unset IFS
+[ -z "$serai_strip" ] || unset $serai_strip
+
+# Finds one of our tools by builtins alone: its path goes to serai_at, or its name where the shell itself has it (BusyBox).
+serai_where() {
+  serai_at=
+  IFS=:
+  for serai_x in $PATH; do
+    [ -f "$serai_x/$1" ] && [ -x "$serai_x/$1" ] && serai_at=$serai_x/$1 && break
+  done
+  unset IFS
+  [ -n "$serai_at" ] || { command -v "$1" >/dev/null && serai_at=$1; }
+}
+serai_where env
+serai_env=$serai_at
 
 serai_sh=/bin/sh
 for serai_x in /usr/local/bin/bash /usr/bin/bash /bin/bash; do
@@ -66,18 +83,29 @@ serai_find_user() {
 # Tools that stay as a parent say how a signal ended their child, so they get one that makes it an exit code.
 serai_shield='trap : INT QUIT TSTP HUP; exec 9>&2 2>/dev/null; ("$@") 2>&9 9>&-; exit $?'
 
+# Finds the program behind serai_tool, once for each: its path goes to serai_bin.
+serai_bind() {
+  [ "$serai_bound" != "$serai_tool" ] || return 0
+  serai_bound=$serai_tool serai_bin=
+  case $serai_tool in
+    none) return 0 ;;
+    setuser) serai_at=; [ ! -x /sbin/setuser ] || serai_at=/sbin/setuser ;;
+    *) serai_where "\${serai_tool%%-[cs]*}" ;;
+  esac
+  serai_bin=$serai_at
+  [ -n "$serai_bin" ]
+}
+
 # Becomes the user and then the command "$@". For subshells: it does not return.
 serai_become() {
   case $serai_tool in
     none) exec "$@" ;;
-    setpriv) exec setpriv --reuid "$serai_uid" --regid "$serai_gid" --init-groups "$@" ;;
-    setpriv-clear) exec setpriv --reuid "$serai_uid" --regid "$serai_gid" --clear-groups "$@" ;;
-    su-exec) exec su-exec "$serai_name" "$@" ;;
-    gosu) exec gosu "$serai_name" "$@" ;;
-    setuser) exec /sbin/setuser "$serai_name" "$@" ;;
-    runuser) exec runuser -u "$serai_name" -- sh -c "$serai_shield" sh "$@" ;;
-    su-session) exec su -s /bin/sh --session-command "$serai_shield" -- "$serai_name" sh "$@" ;;
-    su) exec su -s /bin/sh -c "$serai_shield" -- "$serai_name" sh "$@" ;;
+    setpriv) exec "$serai_bin" --reuid "$serai_uid" --regid "$serai_gid" --init-groups "$@" ;;
+    setpriv-clear) exec "$serai_bin" --reuid "$serai_uid" --regid "$serai_gid" --clear-groups "$@" ;;
+    su-exec | gosu | setuser) exec "$serai_bin" "$serai_name" "$@" ;;
+    runuser) exec "$serai_bin" -u "$serai_name" -- /bin/sh -c "$serai_shield" sh "$@" ;;
+    su-session) exec "$serai_bin" -s /bin/sh --session-command "$serai_shield" -- "$serai_name" sh "$@" ;;
+    su) exec "$serai_bin" -s /bin/sh -c "$serai_shield" -- "$serai_name" sh "$@" ;;
   esac
   exit 127
 }
@@ -97,6 +125,7 @@ serai_find_tool() {
   [ "$serai_uid" != 0 ] || return 1
   serai_why=no-drop
   for serai_tool in setpriv setpriv-clear su-exec gosu setuser runuser su-session su; do
+    serai_bind || continue
     [ "$(serai_become sh -c 'id -u' 2>/dev/null </dev/null)" = "$serai_uid" ] && return 0
   done
   return 1
@@ -113,6 +142,7 @@ serai_prepare() {
     serai_find_tool || { serai_refuse "$serai_why"; return 1; }
     serai_tell "U $serai_t $serai_tool $serai_name $serai_uid $serai_gid $serai_home"
   fi
+  serai_bind || { serai_refuse no-drop; return 1; }
   if [ -n "$serai_cwd" ]; then
     (serai_become sh -c 'cd -- "$0"' "$serai_cwd") >/dev/null 2>&1 </dev/null || { serai_refuse directory; return 1; }
   fi
@@ -131,18 +161,40 @@ serai_store() (
 
 # Becomes the command, with the variables "$@". For subshells.
 serai_command() {
-  [ -z "$serai_strip" ] || unset $serai_strip
-  [ "$serai_tool" = none ] || set -- "HOME=$serai_home" "USER=$serai_name" "LOGNAME=$serai_name" "$@"
-  set -- env "PATH=$serai_path" "$@" "SERAI_EXECUTION=$serai_id"
-  [ -z "$serai_cwd" ] || set -- "$@" sh -c 'cd -- "$0" && unset OLDPWD && exec "$@"' "$serai_cwd"
+  serai_export
+  case $serai_tool in
+    none) ;;
+    setpriv* | su-exec | gosu) export "HOME=$serai_home" "USER=$serai_name" "LOGNAME=$serai_name" ;;
+    # These have their own mind about variables, so they get them by \`env\`.
+    *) set -- "HOME=$serai_home" "USER=$serai_name" "LOGNAME=$serai_name" "$@" ;;
+  esac
+  case $#$serai_tool in
+    0none | 0setpriv* | 0su-exec | 0gosu) ;;
+    *) set -- "$serai_env" "PATH=$serai_path" "$@" "SERAI_EXECUTION=$serai_id" ;;
+  esac
+  [ -z "$serai_cwd" ] || set -- "$@" /bin/sh -c 'cd -- "$0" && unset OLDPWD && exec "$@"' "$serai_cwd"
+  export "PATH=$serai_path" "SERAI_EXECUTION=$serai_id"
   serai_become "$@" "$serai_sh" -c "$serai_c"
 }
 
-# Reads a request from standard input. Only a length of bytes was sent, so a reader that takes more takes nothing else's.
+# Reads a request from standard input. Only what its header says is taken: that many lines, or else that many bytes, or
+# nothing else where it has no text.
 serai_receive() {
-  IFS=' ' read -r serai_t serai_size || return 1
-  serai_r=$(head -c "$serai_size"; printf .)
-  serai_r=\${serai_r%.}
+  IFS=' ' read -r serai_t serai_lines serai_size || return 1
+  serai_r=
+  case $serai_lines in
+    again) return 0 ;;
+    0)
+      serai_r=$(head -c "$serai_size"; printf .)
+      serai_r=\${serai_r%.}
+      return 0 ;;
+  esac
+  while [ "$serai_lines" -gt 0 ]; do
+    IFS= read -r serai_x || return 1
+    serai_r=$serai_r$serai_x'
+'
+    serai_lines=$((serai_lines - 1))
+  done
 }
 
 # Reports where this shell stands among the processes.

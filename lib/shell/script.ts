@@ -25,9 +25,12 @@ const END = '.';
 const BOOTSTRAP = `serai_s=;while IFS= read -r serai_l&&[ "$serai_l" != ${END} ];do serai_s="$serai_s$serai_l
 ";done;[ "$serai_l" = ${END} ]&&eval "$serai_s"`;
 
-/** The argument vector for a script that comes over standard input. */
-export function scriptReader(): readonly string[] {
-  return ['sh', '-c', BOOTSTRAP, 'serai'];
+/**
+ * The argument vector for a script that comes over standard input. `name` stands among its arguments, so that whoever
+ * cleans up later knows its process by it.
+ */
+export function scriptReader(name = 'serai'): readonly string[] {
+  return ['sh', '-c', BOOTSTRAP, name];
 }
 
 /** What to write to a `scriptReader`. */

@@ -1,14 +1,17 @@
 import { END_FORMAT, START_FORMAT } from './frames.js';
+import { LEFTOVERS } from './leftovers.js';
 import { assignment } from './quote.js';
 import { CHECK_TOOLS, RUN_COMMAND } from './run-command.js';
 import { script } from './script.js';
+import type { SessionNames } from './sweep.js';
+import { SWEEP, sweep } from './sweep.js';
 
 /**
  * Commands with a terminal: two execs and a private folder.
  *
  *   control exec (no TTY)                    folder /tmp/.serai-…            terminal exec (TTY)
  *     stdin  ──────── requests ───────────▶   fifo q, 0600  ───────────────▶  loop: one request after the other
- *     stdout ◀─────── control lines ───────   fifo c, 0600  ◀───────────────    started, exit code
+ *     stdout ◀─────── control lines ───────   fifo c, 0600  ◀───────────────    started, exit code, idle
  *     stderr ◀─────── stderr ──────────────   fifo e, 0622  ◀───────────────    the command's stderr
  *                                             file t        ───────────────▶  the loop's own script
  *     TTY: the program's input and output, nothing else
@@ -21,23 +24,30 @@ import { script } from './script.js';
  * are killed and the folder goes. Until then the loop keeps the terminal open, so no output is lost on closing. A child
  * that lives on and writes to its stderr would die of having no reader: one stays for as long as there are writers.
  *
- * Each command opens fifo e anew, and the end marker is written to the terminal by a fresh opening: a program may leave
- * what it shares with the loop in non-blocking mode, and a marker could be refused then.
+ * Each command opens the terminal and fifo e anew: a program may leave what it opened in non-blocking mode, and neither
+ * the loop nor the next command is to meet that.
+ *
+ * After a command the loop puts the terminal in order: unread input is thrown away, output that was stopped goes on, modes and size are
+ * as at the beginning. Then it says that it is idle, and whether a process lives that did not before the command. What
+ * cannot be put in order ends the loop. A request with the word `again` for its number of lines asks for that once more; its last word
+ * is a text that was typed behind all other input, so that none of it is still on its way.
  */
 const CONTROL = script(`
 ${CHECK_TOOLS}
+${SWEEP}
 umask 077
 serai_fail() { rm -rf "$serai_d"; printf 'E - folder\\n'; exit 0; }
 mkdir -m 711 "$serai_d" 2>/dev/null || { serai_d=; serai_fail; }
 { printf %s "$serai_loop" >"$serai_d/t" && mkfifo -m 622 "$serai_d/e" && mkfifo -m 600 "$serai_d/q" "$serai_d/c"; } 2>/dev/null || serai_fail
 exec 3<>"$serai_d/e" 5<>"$serai_d/c" 6<>"$serai_d/q"
-cat <&3 >&2 3<&- 5<&- 6<&- &
+# These name their fifos, so that they can be known by their arguments (sweep.ts).
+cat "$serai_d/e" >&2 3<&- 5<&- 6<&- &
 serai_a=$!
 exec 2>/dev/null
-cat <&5 3<&- 5<&- 6<&- &
+cat "$serai_d/c" 3<&- 5<&- 6<&- &
 serai_b=$!
 # Not cat: BusyBox's sends from a socket in the kernel, which locks the fifo for as long as no input comes.
-dd bs=65536 >&6 3<&- 5<&- 6<&-
+dd bs=65536 conv=notrunc of="$serai_d/q" 3<&- 5<&- 6<&-
 exec 7<"$serai_d/e"
 cat <&7 >/dev/null 3<&- 5<&- 6<&- 7<&- &
 kill -9 "$serai_a" "$serai_b"
@@ -64,43 +74,95 @@ const WAIT_FOR_FOLDER =
   'sleep 0.02 2>/dev/null || sleep 1; done; serai_w=$PWD; cd -P "$1" && [ -O . ] && . ./t';
 
 const LOOP = script(`
-serai_d=$1
 printf '%s\\n' "$$" >p
 trap : INT QUIT TSTP HUP
 exec 4<>c 5<>e 6<q 2>/dev/null
 cd -P "$serai_w" || cd /
 unset OLDPWD
 serai_tell() { printf '%s\\n' "$1" >&4; }
+
+serai_tty=/proc/self/fd/0
+true <>"$serai_tty" || serai_tty=/dev/tty
+serai_saved= serai_reads=
+if [ -n "$serai_keep" ] && serai_saved=$(stty -g); then
+  set -- $(stty size)
+  serai_saved="$serai_saved rows $1 cols $2"
+  case $(readlink "/proc/$$/exe") in */dash | */bash) serai_reads=1 ;; esac
+fi
+serai_owner=
+
+# Throws unread input away, up to a line with $1 where that is given, and restores the terminal. Only of these shells it is
+# known that \`read\` comes back from a terminal that has nothing.
+serai_restore() {
+  serai_time=0
+  [ -z "$1" ] || serai_time=20
+  stty -icanon -ixon min 0 time "$serai_time" || return
+  serai_missing=$1
+  if [ -z "$1" ] && [ -z "$serai_reads" ]; then
+    cat >/dev/null
+  else
+    while IFS= read -r serai_x || [ -n "$serai_x" ]; do
+      [ -n "$1" ] || continue
+      case $serai_x in *"$1"*) serai_missing=; break ;; esac
+    done
+  fi
+  [ -z "$serai_missing" ] && stty $serai_saved && true <>"$serai_tty"
+}
+
 serai_run() {
   serai_prepare || return
   # So that the program can open /dev/stdout and /dev/tty as its own.
-  [ "$serai_tool" = none ] || chown "$serai_uid" /proc/self/fd/1
+  if [ "$serai_tool" != none ] && [ "$serai_owner" != "$serai_uid" ]; then
+    chown "$serai_uid" /proc/self/fd/1
+    serai_owner=$serai_uid
+  fi
   printf ${START_FORMAT} "$serai_t"
   [ -z "$serai_split" ] || printf ${START_FORMAT} "$serai_t" >&5
   serai_tell "S $serai_t"
   if [ -n "$serai_split" ]; then
-    (serai_command "$@") 2>"$serai_d/e" 4>&- 5>&- 6<&-
+    (serai_command "$@") 0<>"$serai_tty" 1>&0 2>"$serai_d/e" 4>&- 5>&- 6<&-
   else
-    (serai_command "$@") 2>&1 4>&- 5>&- 6<&-
+    (serai_command "$@") 0<>"$serai_tty" 1>&0 2>&0 4>&- 5>&- 6<&-
   fi
   serai_e=$?
   serai_tell "X $serai_t $serai_e"
   [ -z "$serai_split" ] || printf ${END_FORMAT} "$serai_t" >&5
-  { printf ${END_FORMAT} "$serai_t" >/dev/tty; } || printf ${END_FORMAT} "$serai_t"
+  printf ${END_FORMAT} "$serai_t"
 }
 serai_report
 while serai_receive <&6; do
-  eval "$serai_r"
-  serai_r=
-  serai_run "$@"
-  set --
+  serai_processes
+  serai_before=$serai_all serai_typed=
+  if [ "$serai_lines" = again ]; then
+    serai_typed=\${serai_size#-}
+  else
+    eval "$serai_r"
+    serai_r=
+    serai_run "$@"
+    set --
+  fi
+  [ -n "$serai_saved" ] || continue
+  serai_look "$serai_before"
+  serai_restore "$serai_typed" || exit 0
+  serai_tell "I $serai_t $serai_verdict"
 done
 exit 0
 `);
 
+export interface TerminalOptions {
+  readonly folder: string;
+  /** For more than one command. */
+  readonly keep?: boolean;
+  /** Whose leavings to sweep away before. */
+  readonly sweeping?: SessionNames | undefined;
+}
+
 /** The script for the control exec. */
-export function controlScript(folder: string): string {
-  return `${assignment('serai_d', folder)}\n${assignment('serai_loop', RUN_COMMAND + LOOP)}\n${CONTROL}`;
+export function controlScript({ folder, keep, sweeping }: TerminalOptions): string {
+  const loop = [assignment('serai_keep', keep ? '1' : ''), 'serai_d=$1', RUN_COMMAND + LEFTOVERS + LOOP].join(
+    '\n',
+  );
+  return [sweep(sweeping), assignment('serai_d', folder), assignment('serai_loop', loop), CONTROL].join('\n');
 }
 
 /** The argument vector for the terminal exec. */

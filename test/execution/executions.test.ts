@@ -213,7 +213,12 @@ describe('Executions', () => {
       const environment = { B: 'environment', C: 'environment' };
       begin(executions, new TestRunner({ environment }), { ...PIPE, environment: { C: "it's" } });
       await settle();
-      expect(nomad.pipe().input).to.include("set -- 'CODEOCEAN=true' 'B=environment' 'C=it'\\''s'\n");
+      expect(nomad.pipe().input).to.include("export 'CODEOCEAN=true'");
+      expect(nomad.pipe().input).to.include("set -- 'B=environment' 'C=it'\\''s'\n");
+      begin(executions, new TestRunner({ environment: { CODEOCEAN: 'false' } }), PIPE);
+      await settle();
+      expect(nomad.pipe().input).not.to.include("export 'CODEOCEAN");
+      expect(nomad.pipe().input).to.include("set -- 'CODEOCEAN=false'\n");
     });
   });
 

@@ -10,6 +10,7 @@ const REQUEST: CommandRequest = {
   id: 'id',
   command: 'true',
   environment: {},
+  exported: {},
   workingDirectory: undefined,
   user: { kind: 'privileged' },
   splitStderr: true,

@@ -8,9 +8,15 @@ import { ColdSessions } from '../../lib/execution/cold-sessions.js';
 import { RunnerBooks } from '../../lib/execution/runner-books.js';
 import { Executions } from '../../lib/execution/executions.js';
 import type { ExecutionsDeps } from '../../lib/execution/executions.js';
+import { SessionFolders } from '../../lib/execution/session-folders.js';
 import type { SessionSource } from '../../lib/execution/session-source.js';
 import type { ClaimedRunner } from '../../lib/runners/runner.js';
 import { RecordingSink } from './recording-sink.js';
+
+/** Names of a service of its own. */
+export function testFolders(): SessionFolders {
+  return new SessionFolders('test', systemRandomness);
+}
 
 export const EXECUTION_CONFIG: ExecutionConfig = {
   environment: { CODEOCEAN: 'true' },
@@ -55,7 +61,7 @@ export async function startExecutions(options: ExecutionsOptions): Promise<Execu
   const executions = new Executions({
     ...shared,
     randomness: systemRandomness,
-    sessions: options.sessions ?? new ColdSessions({ ...shared, randomness: systemRandomness }),
+    sessions: options.sessions ?? new ColdSessions({ ...shared, folders: testFolders() }),
     books: new RunnerBooks(shared),
     config: {
       execution: { ...EXECUTION_CONFIG, ...options.execution },

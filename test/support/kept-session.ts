@@ -20,7 +20,13 @@ export class KeptSession implements SessionSource {
 
   async lease({ runner }: RunnerBook, _kind: SessionKind, signal: AbortSignal): Promise<SessionLease> {
     await this.#release;
-    this.#kept ??= await this.#open({ runner, folder: this.#folder(), signal });
+    this.#kept ??= await this.#open({
+      runner,
+      folder: this.#folder(),
+      keep: true,
+      sweeping: undefined,
+      signal,
+    });
     const session = this.#kept;
     return {
       session,

@@ -79,7 +79,7 @@ export class PlayedExec implements ExecSession {
 
   /** The token of the request that the service sent. */
   get token(): string {
-    const match = /\n(?:\.\n|#)(\d+) \d+\n/.exec(this.input);
+    const match = /\n(?:\.\n|#)(\d+) \d+ \d+\n/.exec(this.input);
     if (!match?.[1]) throw new Error('no request was sent');
     return match[1];
   }

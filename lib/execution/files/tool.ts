@@ -247,7 +247,7 @@ export class Tool implements AsyncDisposable {
     if (!this.#ended) this.#fail(new ServiceError('STOPPED', 'the operation was given up'));
     const isCut = this.#ended === 'failed';
     if (isCut && !runnerSignal.aborted) await this.#book.end(this);
-    await this.#lease.release(runnerSignal.aborted ? 'gone' : isCut ? 'cut' : 'ended');
+    await this.#lease.release(runnerSignal.aborted ? 'gone' : isCut ? 'cut' : 'ended', this);
     await this.#book.leave(this);
     this.#endActivity();
   }

@@ -6,7 +6,7 @@ import { FileTransfers } from '../../../lib/execution/files/transfers.js';
 import { ColdSessions } from '../../../lib/execution/cold-sessions.js';
 import { RunnerBooks } from '../../../lib/execution/runner-books.js';
 import { TestRunner } from '../../support/claimed-runner.js';
-import { EXECUTION_CONFIG } from '../../support/executions.js';
+import { EXECUTION_CONFIG, testFolders } from '../../support/executions.js';
 import { FakeClock, settle } from '../../support/fake-clock.js';
 import type { PlayedExec } from '../../support/played-execs.js';
 import { PlayedExecs } from '../../support/played-execs.js';
@@ -30,7 +30,7 @@ describe('file transfers', () => {
     files = new FileTransfers({
       ...shared,
       books,
-      sessions: new ColdSessions({ ...shared, randomness: systemRandomness }),
+      sessions: new ColdSessions({ ...shared, folders: testFolders() }),
       randomness: systemRandomness,
       config: { execution: EXECUTION_CONFIG, runner: { user: 'user' } },
     });

@@ -23,6 +23,7 @@ import { systemRandomness } from '../../../lib/base/ids.js';
 import { silentLogger } from '../../../lib/base/log.js';
 import { FileTransfers } from '../../../lib/execution/files/transfers.js';
 import { ColdSessions } from '../../../lib/execution/cold-sessions.js';
+import { SessionFolders } from '../../../lib/execution/session-folders.js';
 import { RunnerBooks } from '../../../lib/execution/runner-books.js';
 import type { FileEntry } from '../../../lib/protocol/files.js';
 import { TestRunner } from '../../support/claimed-runner.js';
@@ -87,7 +88,8 @@ describe('file transfers in a real shell', () => {
           files = new FileTransfers({
             ...shared,
             randomness,
-            sessions: kept ?? new ColdSessions({ ...shared, randomness }),
+            sessions:
+              kept ?? new ColdSessions({ ...shared, folders: new SessionFolders('test', randomness) }),
             books: new RunnerBooks(shared),
             config: { execution: EXECUTION_CONFIG, runner: { user: 'nobody' } },
           });
@@ -99,7 +101,9 @@ describe('file transfers in a real shell', () => {
           await kept?.close();
           expect(runner.activities).to.equal(0);
           expect(runner.abandoned).to.deep.equal([]);
-          expect(ids.filter((id) => existsSync(`/tmp/.serai-${id}`))).to.deep.equal([]);
+          const names = ids.flatMap((id) => [id, id.replaceAll('-', '')]);
+          const left = readdirSync('/tmp').filter((name) => names.some((id) => name.endsWith(id)));
+          expect(left).to.deep.equal([]);
           rmSync(workspace, { recursive: true });
         });
 

@@ -1,0 +1,54 @@
+import type { Timer } from '../../base/clock.js';
+import type { AllocationId, RunnerId } from '../../base/ids.js';
+import type { Backoff } from '../../base/backoff.js';
+import type { Environment } from '../../environments/environment.js';
+import type { RunnerUser } from '../../shell/frames.js';
+import type { RunnerBook } from '../runner-book.js';
+import type { Aftermath, CommandSession } from '../session.js';
+
+/** The kinds of session that are opened ahead, in the order in which a runner gets them. */
+export const WARM_KINDS = ['terminal', 'files'] as const;
+export type WarmKind = (typeof WARM_KINDS)[number];
+
+/**
+ * The place of one session in a runner.
+ *
+ *   empty ── its turn ──▶ opening ── checked ──▶ idle ── lease ──▶ leased ── ended ──▶ settling ── clean ──▶ idle
+ *     ▲                      │                     │                 └── cut ──▶ empty      └── else ──▶ empty
+ *     └── failed, tries later┴── an exec ended ────┘
+ *
+ * `unused` is a place that stays without a session: the image cannot have one.
+ */
+export type Place =
+  | { readonly name: 'empty' }
+  | { readonly name: 'opening' }
+  | { readonly name: 'idle'; readonly session: CommandSession }
+  | { readonly name: 'leased' }
+  | { readonly name: 'settling'; readonly verdict: Promise<Aftermath> }
+  | { readonly name: 'unused' };
+
+export interface Slot {
+  readonly kind: WarmKind;
+  readonly backoff: Backoff;
+  place: Place;
+  /** How often in a row it opened and did not answer as it has to. */
+  wrong: number;
+  retry: Timer | undefined;
+}
+
+/** What is known of a runner in one life of its task. */
+export interface WarmRunner {
+  readonly id: RunnerId;
+  readonly environment: Environment;
+  readonly allocationId: AllocationId;
+  readonly task: string;
+  /** Aborts when this life is over. */
+  readonly signal: AbortSignal;
+  /** Order in which runners came. */
+  readonly number: number;
+  readonly slots: Readonly<Record<WarmKind, Slot>>;
+  /** From the moment somebody uses the runner. */
+  book: RunnerBook | undefined;
+  user: RunnerUser | undefined;
+  isSwept: boolean;
+}

@@ -1,0 +1,255 @@
+/**
+ * Sessions that are opened in runners ahead of their commands, so that nobody waits for Nomad to open an exec.
+ *
+ * Each idle runner gets one session with a terminal and one for files (opening-queue.ts: in what order, at what pace). A
+ * session is checked before it counts (opener.ts), and goes back to its place after a command that left everything
+ * clean; else another one is opened. Whatever finds no session ready takes the cold path, which behaves the same.
+ *
+ * Invariants: a session is in one hand at a time; it belongs to one life of a task and ends with it; a session that is not
+ * known to be clean is never used again.
+ *
+ * Not here: the places and their states (warm-runner.ts), what a clean session is (session.ts), the cold path
+ * (cold-sessions.ts).
+ */
+import { Backoff } from '../../base/backoff.js';
+import { ServiceError } from '../../base/errors.js';
+import type { RunnerId } from '../../base/ids.js';
+import type { Lifecycle, LifecycleState } from '../../base/lifecycle.js';
+import { assertNew } from '../../base/lifecycle.js';
+import type { ClaimedRunner, IdleRunner, PoolListener } from '../../runners/runner.js';
+import { endSession } from '../cold-sessions.js';
+import type { BookedRun, KnownOfRunner, RunnerBook } from '../runner-book.js';
+import type { CommandSession } from '../session.js';
+import type { Release, SessionKind, SessionLease, SessionSource } from '../session-source.js';
+import { settlesWithin } from '../within.js';
+import type { OpenerDeps } from './opener.js';
+import { Opener } from './opener.js';
+import { OpeningQueue } from './opening-queue.js';
+import type { Slot, WarmKind, WarmRunner } from './warm-runner.js';
+import { WARM_KINDS } from './warm-runner.js';
+
+export interface WarmSessionsDeps extends OpenerDeps {
+  /** The way for whatever finds no session ready. */
+  readonly cold: SessionSource;
+}
+
+const RETRY_MIN_MS = 500;
+const RETRY_MAX_MS = 30_000;
+/** How long a command waits for the session that the one before has just left; opening another takes as long. */
+const SETTLE_WAIT_MS = 100;
+
+type Life = Pick<WarmRunner, 'id' | 'environment' | 'allocationId' | 'task' | 'signal'>;
+
+export class WarmSessions implements SessionSource, PoolListener, Lifecycle {
+  readonly #deps: WarmSessionsDeps;
+  readonly #opener: Opener;
+  readonly #queue: OpeningQueue;
+  readonly #runners = new Map<RunnerId, WarmRunner>();
+  readonly #stop = new AbortController();
+  #came = 0;
+  #state: LifecycleState = 'new';
+  #stopping: Promise<void> | undefined;
+
+  constructor(deps: WarmSessionsDeps) {
+    const { warmParallel, maxSessions } = deps.config.execution;
+    this.#deps = deps;
+    this.#opener = new Opener(deps);
+    this.#queue = new OpeningQueue({
+      parallel: warmParallel,
+      max: maxSessions,
+      open: (runner, slot) => this.#open(runner, slot),
+    });
+  }
+
+  get state(): LifecycleState {
+    return this.#state;
+  }
+
+  /** Sessions that are open or being opened, those in use included. */
+  get count(): number {
+    return this.#queue.count;
+  }
+
+  /** Sessions that wait for a command. */
+  get idle(): number {
+    return [...this.#runners.values()].flatMap(slotsOf).filter(({ place }) => place.name === 'idle').length;
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- nothing to wait for, but a failure is a rejection
+  async start(): Promise<void> {
+    assertNew('warm sessions', this.#state);
+    this.#state = 'running';
+  }
+
+  /** Ends every session that nobody uses, and opens none any more; those in use end when they are released. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#shutDown();
+    return this.#stopping;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  ready({ taskSignal, ...runner }: IdleRunner): void {
+    this.#add({ ...runner, signal: taskSignal }, undefined);
+  }
+
+  /** What was found out of a runner so far. */
+  known({ id, allocationId }: Pick<ClaimedRunner, 'id' | 'allocationId'>): KnownOfRunner {
+    const known = this.#runners.get(id);
+    return known?.allocationId === allocationId ? { user: known.user, isSwept: known.isSwept } : {};
+  }
+
+  async lease(book: RunnerBook, kind: SessionKind, signal: AbortSignal): Promise<SessionLease> {
+    const runner = this.#inUse(book);
+    const slot = kind === 'pipe' ? undefined : runner?.slots[kind];
+    if (slot?.place.name === 'settling') {
+      await settlesWithin(this.#deps.clock, SETTLE_WAIT_MS, slot.place.verdict);
+    }
+    if (!runner || slot?.place.name !== 'idle') return this.#deps.cold.lease(book, kind, signal);
+    const { session } = slot.place;
+    slot.place = { name: 'leased' };
+    return { session, release: (how, run) => this.#release({ runner, slot, session }, how, run) };
+  }
+
+  /** Notes that a runner is in use. One that was so before the service started is heard of here. */
+  #inUse(book: RunnerBook): WarmRunner | undefined {
+    const { id, environment, allocationId, task, runnerSignal } = book.runner;
+    const known = this.#runners.get(id);
+    if (known?.allocationId !== allocationId) {
+      return this.#add({ id, environment, allocationId, task, signal: runnerSignal }, book);
+    }
+    if (!known.book) {
+      known.book = book;
+      for (const slot of slotsOf(known)) this.#queue.prefer(slot, known);
+    }
+    return known;
+  }
+
+  #add({ id, environment, allocationId, task, signal }: Life, book: RunnerBook | undefined) {
+    if (this.#state !== 'running' || signal.aborted) return undefined;
+    const before = this.#runners.get(id);
+    if (before) this.#drop(before);
+    this.#came += 1;
+    const added: WarmRunner = {
+      ...{ id, environment, allocationId, task, signal, book },
+      number: this.#came,
+      slots: { terminal: this.#createSlot('terminal'), files: this.#createSlot('files') },
+      user: undefined,
+      isSwept: false,
+    };
+    this.#runners.set(id, added);
+    signal.addEventListener('abort', () => this.#drop(added), { once: true });
+    for (const slot of slotsOf(added)) this.#queue.add(slot, added);
+    return added;
+  }
+
+  #createSlot(kind: WarmKind): Slot {
+    const random = (): number => this.#deps.randomness.random();
+    const backoff = new Backoff({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS, random });
+    return { kind, backoff, place: { name: 'empty' }, wrong: 0, retry: undefined };
+  }
+
+  /** The life of a task is over, and its sessions with it. */
+  #drop(runner: WarmRunner): void {
+    if (this.#runners.get(runner.id) === runner) this.#runners.delete(runner.id);
+    for (const slot of slotsOf(runner)) {
+      this.#queue.remove(slot);
+      slot.retry?.cancel();
+      if (slot.place.name !== 'idle') continue;
+      slot.place.session.destroy();
+      this.#vacate(slot);
+    }
+  }
+
+  #isOver(runner: WarmRunner): boolean {
+    return this.#state !== 'running' || this.#runners.get(runner.id) !== runner;
+  }
+
+  async #open(runner: WarmRunner, slot: Slot): Promise<void> {
+    slot.place = { name: 'opening' };
+    const signal = AbortSignal.any([runner.signal, this.#stop.signal]);
+    const opened = await this.#opener.open(runner, slot, this.#came, signal);
+    if (opened.kind === 'session') {
+      this.#keep(runner, slot, opened.session);
+      return;
+    }
+    this.#vacate(slot);
+    if (opened.kind === 'never') slot.place = { name: 'unused' };
+    else this.#tryLater(runner, slot);
+  }
+
+  /** Puts a clean session in its place, and looks for another one when an exec of it ends. */
+  #keep(runner: WarmRunner, slot: Slot, session: CommandSession): void {
+    slot.place = { name: 'idle', session };
+    void session.ended.then(() => {
+      if (slot.place.name !== 'idle' || slot.place.session !== session) return;
+      session.destroy();
+      this.#vacate(slot);
+      this.#tryLater(runner, slot);
+    });
+  }
+
+  #vacate(slot: Slot): void {
+    slot.place = { name: 'empty' };
+    this.#queue.vacated();
+  }
+
+  #tryLater(runner: WarmRunner, slot: Slot): void {
+    if (this.#isOver(runner)) return;
+    slot.retry = this.#deps.clock.setTimer(slot.backoff.nextMs(), () => this.#queue.add(slot, runner));
+  }
+
+  async #release(leased: Leased, how: Release, run: BookedRun): Promise<void> {
+    const { runner, slot, session } = leased;
+    if (how === 'ended' && (await this.#settle(leased, run)) && !this.#isOver(runner)) {
+      slot.place = { name: 'idle', session };
+      return;
+    }
+    await endSession(session, how === 'gone' || runner.signal.aborted);
+    this.#vacate(slot);
+    if (!this.#isOver(runner)) this.#queue.add(slot, runner);
+  }
+
+  /** True where the session can be used again. */
+  async #settle({ runner, slot, session }: Leased, run: BookedRun): Promise<boolean> {
+    if (this.#isOver(runner)) return false;
+    const verdict = session.settle();
+    slot.place = { name: 'settling', verdict };
+    const first = await verdict;
+    if (first !== 'suspect') return first === 'clean';
+    slot.place = { name: 'leased' };
+    const isGone = await runner.book?.hangUp(run);
+    return isGone === true && (await session.settle()) === 'clean';
+  }
+
+  async #shutDown(): Promise<void> {
+    this.#state = 'stopping';
+    this.#stop.abort(new ServiceError('STOPPED', 'the service is stopping'));
+    await this.#queue.stop();
+    const idle = [...this.#runners.values()].flatMap(slotsOf).flatMap((slot) => {
+      slot.retry?.cancel();
+      return slot.place.name === 'idle' ? [{ slot, session: slot.place.session }] : [];
+    });
+    await Promise.all(
+      idle.map(async ({ slot, session }) => {
+        slot.place = { name: 'leased' };
+        await session.close();
+        this.#vacate(slot);
+      }),
+    );
+    this.#runners.clear();
+    this.#state = 'stopped';
+  }
+}
+
+interface Leased {
+  readonly runner: WarmRunner;
+  readonly slot: Slot;
+  readonly session: CommandSession;
+}
+
+function slotsOf({ slots }: WarmRunner): Slot[] {
+  return WARM_KINDS.map((kind) => slots[kind]);
+}
