@@ -68,15 +68,13 @@ async function costs(stack: Stack, party: Party): Promise<Record<string, number>
   };
 }
 
-const FEW = 8;
-
 /** A request and a socket for each command. */
 export const load: Measure = async (stack, scale) => {
   const samples = new Samples();
   for (const [party, runners] of [
-    [stack.warm, FEW],
-    [stack.cold, FEW],
-    [stack.floor, FEW],
+    [stack.warm, scale.fewRunners],
+    [stack.cold, scale.fewRunners],
+    [stack.floor, scale.fewRunners],
     [stack.warm, scale.manyRunners],
     [stack.floor, scale.manyRunners],
   ] as const) {

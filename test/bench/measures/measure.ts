@@ -7,7 +7,8 @@ export interface Scale {
   readonly seconds: number;
   /** How long nothing may happen for the background to count as still. */
   readonly quietMs: number;
-  /** Runners in the larger of the two loads. */
+  /** Runners in the smaller and in the larger of the two loads. */
+  readonly fewRunners: number;
   readonly manyRunners: number;
   readonly outputBytes: number;
   readonly soakCommands: number;
@@ -18,6 +19,7 @@ export const FULL: Scale = {
   rounds: 15,
   seconds: 6,
   quietMs: 800,
+  fewRunners: 8,
   manyRunners: 64,
   outputBytes: 30_000_000,
   soakCommands: 20_000,
@@ -29,7 +31,8 @@ export const QUICK: Scale = {
   rounds: 1,
   seconds: 0.1,
   quietMs: 100,
-  manyRunners: 3,
+  fewRunners: 1,
+  manyRunners: 2,
   outputBytes: 300_000,
   soakCommands: 60,
   soakRunners: 2,

@@ -7,7 +7,6 @@ import { pause, Samples } from './measure.js';
 
 const PAUSE_MS = 100;
 const NEXT = 4;
-const FEW = 8;
 
 /** One command at a time over the session socket of a runner. */
 export const session: Measure = async (stack, { rounds }) => {
@@ -34,8 +33,8 @@ export const session: Measure = async (stack, { rounds }) => {
 export const sessionLoad: Measure = async (stack, scale) => {
   const samples = new Samples();
   for (const [party, runners] of [
-    [stack.warm, FEW],
-    [stack.floor, FEW],
+    [stack.warm, scale.fewRunners],
+    [stack.floor, scale.fewRunners],
     [stack.warm, scale.manyRunners],
   ] as const) {
     const open = async (runner: string) => {
