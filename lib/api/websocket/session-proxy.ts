@@ -9,11 +9,12 @@
  * that was cut the next waits until the processes of that are ended, and at all times until the client has read enough: its
  * input is kept for it meanwhile. The socket ends with its client, with its runner, or with the service.
  *
- * Not here: what a frame means (session-message.ts), who may have the socket (upgrade.ts).
+ * Not here: what a frame means (session-message.ts), what is said of commands that do not run (session-answers.ts), who may
+ * have the socket (upgrade.ts).
  */
 import { ServiceError } from '../../base/errors.js';
 import type { ExecutionsApi } from '../../execution/api.js';
-import type { ExecMessage, SessionServerMessage } from '../../protocol/websocket.js';
+import type { ExecMessage } from '../../protocol/websocket.js';
 import { CANCELLED_TEXT } from '../../protocol/websocket.js';
 import type { ClaimedRunner } from '../../runners/runner.js';
 import { toExecutionRequest } from '../execution-request.js';
@@ -24,6 +25,7 @@ import { CommandQueue } from './command-queue.js';
 import { seraiV1Speech } from './dialect.js';
 import { ExecutionLink } from './execution-link.js';
 import type { SocketProxy } from './proxy.js';
+import { SessionAnswers } from './session-answers.js';
 import type { SessionRequest } from './session-message.js';
 import { readSessionFrame } from './session-message.js';
 
@@ -42,6 +44,12 @@ export interface SessionProxyOptions extends ClientConnectionOptions {
   readonly admitCommand: () => void;
 }
 
+/** The command whose turn it is, whether it was begun or not. */
+interface Turn {
+  readonly message: ExecMessage;
+  readonly link: ExecutionLink;
+}
+
 /** Why no command is begun any more, and how the socket closes. */
 interface Closing {
   readonly code: typeof NORMAL_CLOSURE | typeof GOING_AWAY;
@@ -51,17 +59,20 @@ interface Closing {
 export class SessionProxy implements SocketProxy {
   readonly #options: SessionProxyOptions;
   readonly #connection: ClientConnection;
+  readonly #answers: SessionAnswers;
   readonly #queue: CommandQueue;
-  /** The command whose turn it is. */
-  #current: { readonly id: string; readonly link: ExecutionLink } | undefined;
+  #current: Turn | undefined;
   /** Resolves when the last command that was cut has left nothing behind. */
   #rest: Promise<void> | undefined;
+  /** True while a begin waits for that, or for the client to read; it is of whichever command has its turn then. */
+  #isWaiting = false;
   #runs: Promise<void> = Promise.resolve();
   #closing: Closing | undefined;
 
   constructor(options: SessionProxyOptions) {
     this.#options = options;
     this.#connection = new ClientConnection(options);
+    this.#answers = new SessionAnswers(this.#connection);
     this.#queue = new CommandQueue(options.room);
   }
 
@@ -105,26 +116,27 @@ export class SessionProxy implements SocketProxy {
         this.#cancel(request.id, cost);
         return;
       case 'input':
-        if (this.#current && (request.id ?? this.#current.id) === this.#current.id) {
+        if (this.#current && (request.id ?? this.#current.message.id) === this.#current.message.id) {
           this.#current.link.take(request.request, cost);
-        } else this.#refuse(request.id, request.id === undefined ? 'no command runs' : NO_COMMAND, cost);
+        } else
+          this.#answers.refuse(request.id, request.id === undefined ? 'no command runs' : NO_COMMAND, cost);
         return;
       case 'unreadable':
         if (request.id !== undefined && request.isExec && !this.#isInUse(request.id)) {
-          this.#fail(request.id, request.why, cost);
-        } else this.#refuse(request.id, request.why, cost);
+          this.#answers.fail(request.id, request.why, cost);
+        } else this.#answers.refuse(request.id, request.why, cost);
     }
   }
 
   #exec(message: ExecMessage, cost: number): void {
     const { id } = message;
     if (this.#isInUse(id)) {
-      this.#refuse(id, 'a command of this id runs or waits; choose another one for the next', cost);
+      this.#answers.refuse(id, 'a command of this id runs or waits; choose another one for the next', cost);
       return;
     }
     const why = this.#closing?.why ?? this.#reasonAgainst() ?? this.#queue.add(message, cost);
     if (why === undefined) this.#advance();
-    else this.#fail(id, why, cost);
+    else this.#answers.fail(id, why, cost);
   }
 
   #reasonAgainst(): string | undefined {
@@ -137,13 +149,13 @@ export class SessionProxy implements SocketProxy {
   }
 
   #cancel(id: string, cost: number): void {
-    if (this.#current?.id === id) this.#current.link.cut(CANCELLED_TEXT);
-    else if (this.#queue.remove(id)) this.#fail(id, CANCELLED_TEXT, cost);
-    else this.#refuse(id, 'no command of this id runs or waits', cost);
+    if (this.#current?.message.id === id) this.#current.link.cut(CANCELLED_TEXT);
+    else if (this.#queue.remove(id)) this.#answers.fail(id, CANCELLED_TEXT, cost);
+    else this.#answers.refuse(id, 'no command of this id runs or waits', cost);
   }
 
   #isInUse(id: string): boolean {
-    return this.#current?.id === id || this.#queue.has(id);
+    return this.#current?.message.id === id || this.#queue.has(id);
   }
 
   /** Gives the next command its turn. */
@@ -168,20 +180,24 @@ export class SessionProxy implements SocketProxy {
         this.#advance();
       },
     });
-    this.#current = { id: message.id, link };
-    if (!this.#rest && !connection.outbox.isFull) this.#begin(link, message);
-    else void this.#beginLater(link, message);
+    const turn = { message, link };
+    this.#current = turn;
+    if (!this.#isWaiting && !this.#rest && !connection.outbox.isFull) this.#begin(turn);
+    else void this.#beginLater();
   }
 
-  async #beginLater(link: ExecutionLink, message: ExecMessage): Promise<void> {
+  async #beginLater(): Promise<void> {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
     await this.#rest;
     await this.#connection.outbox.drained();
-    if (this.#current?.link === link) this.#begin(link, message);
+    this.#isWaiting = false;
+    this.#rest = undefined;
+    if (this.#current) this.#begin(this.#current);
   }
 
-  #begin(link: ExecutionLink, message: ExecMessage): void {
+  #begin({ message, link }: Turn): void {
     const { runner, executions } = this.#options;
-    this.#rest = undefined;
     try {
       const execution = executions.take(runner, executions.prepare(runner, toExecutionRequest(message)));
       this.#runs = link.begin(execution);
@@ -194,31 +210,14 @@ export class SessionProxy implements SocketProxy {
   #close(closing: Closing): void {
     if (this.#closing) return;
     this.#closing = closing;
-    for (let next = this.#queue.shift(); next; next = this.#queue.shift()) this.#fail(next.id, closing.why);
+    for (let next = this.#queue.shift(); next; next = this.#queue.shift())
+      this.#answers.fail(next.id, closing.why);
     if (!this.#current) this.#finish(closing);
     else if (!this.#current.link.hasBegun) this.#current.link.cut(closing.why);
   }
 
   #finish({ code }: Closing): void {
     this.#connection.finish(code, code === GOING_AWAY ? GOING_AWAY_MS : undefined);
-  }
-
-  /** Tells the end of a command that was never begun. */
-  #fail(id: string, why: string, cost = 0): void {
-    this.#tell({ ...seraiV1Speech.end({ kind: 'failed', message: why }, 0), id }, cost);
-  }
-
-  #refuse(id: string | undefined, why: string, cost: number): void {
-    this.#tell({ type: 'refused', data: why, ...(id === undefined ? {} : { id }) }, cost);
-  }
-
-  /** What a client does not read of its answers holds it back. */
-  #tell(message: SessionServerMessage, cost: number): void {
-    const { outbox } = this.#connection;
-    outbox.send(message);
-    if (!outbox.isFull) return;
-    this.#connection.hold(cost);
-    void outbox.drained().then(() => this.#connection.release(cost));
   }
 
   #sentence(error: unknown): string {

@@ -223,6 +223,25 @@ describe('a session', () => {
     ]);
   });
 
+  it('begins one command, once, of many that were cancelled before the last was cleared away', async () => {
+    session.exec('cut');
+    const clearing = gate();
+    (await running(1)).cleared = clearing.promise;
+    session.send({ type: 'cancel', id: 'cut' });
+    for (let index = 0; index < 50; index += 1) {
+      session.exec('next', `command ${index}`);
+      session.send({ type: 'cancel', id: 'next' });
+    }
+    session.exec('last');
+    await arrived();
+    expect(session.ended).to.have.length(51);
+    clearing.open();
+    await running(2);
+    await settle();
+    expect(api.executions.prepared.size).to.equal(2);
+    expect(api.executions.last.request.command).to.equal('true');
+  });
+
   it('goes on after a command that could not be prepared', async () => {
     api.executions.failure = new ServiceError('TOO_MANY_EXECUTIONS', 'the runner has 4');
     session.exec('a');
