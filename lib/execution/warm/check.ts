@@ -68,7 +68,8 @@ export async function openChecked(deps: CheckDeps, options: CheckOptions): Promi
     });
     const end = await orAbort(running, AbortSignal.any([limit.signal, signal]));
     const verdict = end.kind === 'exited' && end.exitCode === 0 ? await session.settle() : 'spent';
-    if (verdict === 'clean') return { kind: 'ready', session, user };
+    // A command that does nothing leaves nothing: what came meanwhile belongs to others.
+    if (verdict !== 'spent') return { kind: 'ready', session, user };
     await discard(session, signal);
     return judge(end, user);
   } catch (error) {
