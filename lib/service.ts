@@ -25,8 +25,8 @@ import { loadBaseJob, packagedBaseJob } from './environments/base-job.js';
 import { EnvironmentStore } from './environments/store.js';
 import { ColdSessions } from './execution/cold-sessions.js';
 import { Executions } from './execution/executions.js';
+import { openFileSession } from './execution/file-session.js';
 import { FileTransfers } from './execution/files/transfers.js';
-import { openPipeSession } from './execution/pipe-session.js';
 import { RunnerBooks } from './execution/runner-books.js';
 import { SessionFolders } from './execution/session-folders.js';
 import { openTerminalSession } from './execution/terminal-session.js';
@@ -183,7 +183,7 @@ export class Service implements Lifecycle {
       ...deps,
       nomad: this.#nomad,
       config: this.#config,
-      open: { terminal: openTerminalSession, files: openPipeSession },
+      open: { terminal: openTerminalSession, files: openFileSession },
       onFitness: (environment, reason) => this.#runners.reportFitness(environment, reason),
       confirmIdle: (id) => this.#runners.confirmIdle(id),
       replaceIdle: (id, reason) => this.#runners.replaceIdle(id, reason),

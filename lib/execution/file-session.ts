@@ -4,7 +4,7 @@ import { feedFileLoop, formatOver } from '../shell/file-loop.js';
 import type { ControlLine, RunnerProcess } from '../shell/frames.js';
 import { parseControlLine } from '../shell/frames.js';
 import type { CommandRequest } from '../shell/request.js';
-import { formatRequest } from '../shell/request.js';
+import { formatAgain, formatRequest } from '../shell/request.js';
 import { scriptReader } from '../shell/script.js';
 import { CommandOutcome } from './command-outcome.js';
 import { FramedStream } from './framed-stream.js';
@@ -43,6 +43,8 @@ interface Current {
   readonly outcome: CommandOutcome;
   readonly stdout: FramedStream;
   sentBytes: number;
+  /** The loop was asked once how things stand. */
+  isAsked: boolean;
   end: CommandEnd | undefined;
   /** What the loop said of itself when all was over. */
   idle: 'clean' | 'suspect' | undefined;
@@ -102,6 +104,7 @@ class FileSession implements CommandSession {
       outcome,
       stdout,
       sentBytes: 0,
+      isAsked: false,
       end: undefined,
       idle: undefined,
     };
@@ -149,6 +152,7 @@ class FileSession implements CommandSession {
 
   /** Before the first command: whether the loop came up. */
   settle(): Promise<Aftermath> {
+    if (this.#current?.idle === 'suspect' && this.#current.isAsked) this.#askAgain(this.#current);
     this.#settling ??= this.#settle();
     return this.#settling;
   }
@@ -170,7 +174,10 @@ class FileSession implements CommandSession {
       const isOrderly =
         end?.kind === 'refused' ? sentBytes === 0 : end?.kind === 'exited' && sentBytes === inputBytes;
       if (!isOrderly) return 'spent';
-      if (inputBytes > 0 && !this.#early) void this.#exec.write(formatOver(request.token));
+      if (inputBytes > 0 && !current.isAsked && !this.#early) {
+        void this.#exec.write(formatOver(request.token));
+      }
+      current.isAsked = true;
     }
     const said = (): Aftermath | undefined => {
       if (this.#early) return 'spent';
@@ -191,6 +198,12 @@ class FileSession implements CommandSession {
     this.#exec.closeStdin();
     await settlesWithin(this.#deps.clock, CLOSE_MS, this.#exec.end);
     this.#exec.destroy();
+  }
+
+  #askAgain(current: Current): void {
+    current.idle = undefined;
+    this.#settling = undefined;
+    void this.#exec.write(formatAgain(current.request.token, ''));
   }
 
   #ask({ request, inputBytes }: Current): void {

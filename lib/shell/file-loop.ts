@@ -25,7 +25,8 @@ import { SWEEP, sweep } from './sweep.js';
  *   that a program took hold of once can write into a later answer, or block the exec.
  * - Each call begins in the folder in which the exec began, entered anew, and only where that is still in the same place.
  *
- * Standard error goes nowhere. End of input ends the loop.
+ * A request with the word `again` for its number of lines only asks for the last line once more. Standard error goes
+ * nowhere. End of input ends the loop.
  */
 const LOOP = script(`
 serai_tell() { printf '%s\\n' "$1"; }
@@ -39,7 +40,6 @@ serai_root=$PWD
 # What the call of the request prints, and how it ended.
 serai_call() {
   (
-    [ -z "$serai_strip" ] || unset $serai_strip
     [ -z "$serai_id" ] || export "SERAI_EXECUTION=$serai_id"
     eval "$serai_c"
   )
@@ -59,15 +59,17 @@ serai_serve() {
 }
 serai_report
 while serai_receive; do
-  serai_processes
-  serai_before=$serai_all serai_c=
-  eval "$serai_r"
-  # Nothing of a request that was cut off is done.
-  [ -n "$serai_c" ] || break
-  serai_serve
-  if [ -e "$serai_d" ] || [ -L "$serai_d" ]; then rm -rf "$serai_d"; fi
-  if [ "$serai_in" != 0 ]; then
-    IFS= read -r serai_x && [ "$serai_x" = "over $serai_t" ] || break
+  if [ "$serai_lines" != again ]; then
+    serai_processes
+    serai_before=$serai_all serai_c=
+    eval "$serai_r"
+    # Nothing of a request that was cut off is done.
+    [ -n "$serai_c" ] || break
+    serai_serve
+    if [ -e "$serai_d" ] || [ -L "$serai_d" ]; then rm -rf "$serai_d"; fi
+    if [ "$serai_in" != 0 ]; then
+      IFS= read -r serai_x && [ "$serai_x" = "over $serai_t" ] || break
+    fi
   fi
   serai_look "$serai_before"
   serai_tell "I $serai_t $serai_verdict"

@@ -4,15 +4,11 @@ import { script } from './script.js';
  * Finds out whether a command left processes behind, by builtins of the shell alone: the list of all processes before it
  * is held against the one after it.
  *
- * What bears the mark of another execution is none of this command's. Where others share the machine's processes with us
+ * What bears the mark of another execution is none of this command's: a program could feign that, but none runs here that
+ * would. Where others share the machine's processes with us
  * (a task on the bare host) only those count that bear the command's own mark or are in our session.
  */
 export const LEFTOVERS = script(`
-serai_alone= serai_place=
-serai_x=
-read -r serai_x </proc/$$/stat && set -- \${serai_x##*) } && serai_place=$4 && [ "$2" = 0 ] && serai_alone=1
-set --
-
 # All processes, in serai_all.
 serai_processes() {
   set +f
@@ -35,16 +31,16 @@ serai_look() {
   done
 }
 
-# FOLDER STATE PARENT GROUP SESSION …: whether this process is the command's.
+# FOLDER STATE PARENT GROUP SESSION TERMINAL …: whether this process is the command's.
 serai_is_left() {
   case $2 in Z | X) return 1 ;; esac
-  [ "$5" != "$serai_place" ] || return 0
+  [ "$5 $6" != "$serai_place" ] || return 0
   while IFS= read -r serai_x || [ -n "$serai_x" ]; do
     case $serai_x in
       *"SERAI_EXECUTION=\${serai_id:--}"*) return 0 ;;
       *SERAI_EXECUTION=*) return 1 ;;
     esac
   done <"$1/environ"
-  [ -n "$serai_alone" ]
+  [ -n "$serai_private" ]
 }
 `);

@@ -21,6 +21,7 @@ import { listCall, readCall } from '../../lib/shell/read-files.js';
 import { LocalExecs } from '../support/local-exec.js';
 import { needs, ROOT } from '../support/needs.js';
 import { eachShell } from '../support/shells.js';
+import { eventually } from '../support/waiting.js';
 import { call, fileRequest, NOBODY, openLocalSession, printed } from './support/file-sessions.js';
 
 describe('a file session in a real shell', () => {
@@ -175,12 +176,16 @@ describe('a file session in a real shell', () => {
       });
 
       it('tells of processes that a call left, not of those of others', async () => {
+        // It is asked again once they are gone.
         const left = async (command: string): Promise<string> => {
           const { end, output } = await call(session, { id: 'this-one', command });
           expect(end.kind).to.equal('exited');
           const aftermath = await session.settle();
           for (const pid of output.toString().trim().split('\n').filter(Boolean))
             process.kill(Number(pid), 'SIGKILL');
+          if (aftermath === 'suspect') {
+            await eventually('the session to be clean', async () => (await session.settle()) === 'clean');
+          }
           return aftermath;
         };
         const background =

@@ -22,7 +22,8 @@ describe('a file session', () => {
     const nomad = new PlayedExecs();
     const runner = new TestRunner();
     const { signal } = new AbortController();
-    session = await openFileSession({ nomad, clock }, { runner, folder: '/tmp/.serai-x', signal });
+    const options = { runner, folder: '/tmp/.serai-x', keep: true, sweeping: undefined, signal };
+    session = await openFileSession({ nomad, clock }, options);
     exec = nomad.pipe();
     output = '';
   });
@@ -94,6 +95,26 @@ describe('a file session', () => {
       await idle(word);
       expect(await told).to.equal(word);
     }
+  });
+
+  it('asks again after it was suspect', async () => {
+    await ready();
+    const running = run(Buffer.from('x'));
+    await start();
+    await session.write(Buffer.from('x'));
+    await end();
+    await running;
+    const first = session.settle();
+    await idle('suspect');
+    expect(await first).to.equal('suspect');
+    const before = exec.input;
+    for (const word of ['suspect', 'clean']) {
+      const again = session.settle();
+      expect(await isSettled(again)).to.equal(false);
+      await idle(word);
+      expect(await again).to.equal(word);
+    }
+    expect(exec.input).to.equal(`${before}${`${token} again -\n`.repeat(2)}`);
   });
 
   it('can go on after a command that was refused', async () => {
