@@ -18,7 +18,7 @@ export interface Scale {
 export const FULL: Scale = {
   rounds: 15,
   seconds: 6,
-  quietMs: 800,
+  quietMs: 1500,
   fewRunners: 8,
   manyRunners: 64,
   outputBytes: 30_000_000,
