@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
 import { systemClock } from '../../lib/base/clock.js';
@@ -60,7 +61,9 @@ describe('a file session in a task of its own', () => {
 
   afterEach(async () => {
     await session.close();
+    const ended = once(task, 'exit');
     task.kill('SIGKILL');
+    await ended;
   });
 
   const sleepers = (): string[] =>
