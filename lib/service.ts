@@ -106,6 +106,7 @@ export class Service implements Lifecycle {
       books: new RunnerBooks({
         ...shared,
         nomad: this.#nomad,
+        scripts: this.#warm,
         known: (runner) => this.#warm?.known(runner) ?? {},
       }),
     };

@@ -5,6 +5,7 @@ import type { ClaimedRunner } from '../runners/runner.js';
 import { hangUpScript } from '../shell/hang-up-tree.js';
 import type { KillRequest, KillResult } from '../shell/kill-tree.js';
 import { killScript, parseKillResult } from '../shell/kill-tree.js';
+import type { ScriptDeps } from './script-exec.js';
 import { runScript } from './script-exec.js';
 import type { SessionDeps } from './session.js';
 
@@ -20,7 +21,7 @@ export type KillOutcome =
   /** The runner went meanwhile, and all of its processes with it. */
   | { readonly kind: 'gone' };
 
-export interface KillDeps extends SessionDeps {
+export interface KillDeps extends SessionDeps, ScriptDeps {
   readonly log: Logger;
 }
 
@@ -40,7 +41,7 @@ export async function killTree(
   let cause = 'no attempt was made';
   while (!signal.aborted) {
     try {
-      const script = runScript(deps.nomad, runner, { text, parse: parseKillResult, signal });
+      const script = runScript(deps, runner, { text, parse: parseKillResult, signal });
       const result = await orAbort(script, signal);
       return result.left === 0
         ? { kind: 'clean', nobody: result.nobody }
@@ -70,7 +71,7 @@ export async function hangUpTree(
   const signal = AbortSignal.any([limit.signal, runner.runnerSignal]);
   const text = hangUpScript({ ...request, allocationId: runner.allocationId });
   try {
-    return await orAbort(runScript(deps.nomad, runner, { text, parse: parseKillResult, signal }), signal);
+    return await orAbort(runScript(deps, runner, { text, parse: parseKillResult, signal }), signal);
   } catch (error) {
     if (!signal.aborted) deps.log.debug('what a command left behind could not be looked for', { error });
     return undefined;

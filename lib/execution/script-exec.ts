@@ -9,11 +9,31 @@ import type { CommandSession } from './session.js';
 /** What our own scripts print is short. */
 const LONGEST_ANSWER = 1000;
 
+/** What runs scripts of ours in runners. */
+export interface ScriptRunner {
+  /**
+   * By a session that is open for such things, where there is one; undefined where there is none, and nothing was done.
+   * Rejects as `runScriptIn`.
+   */
+  runScript<T>(runner: ClaimedRunner, script: ScriptRun<T>): Promise<T> | undefined;
+}
+
+export interface ScriptDeps {
+  readonly nomad: Pick<Nomad, 'openExec'>;
+  /** Without any, each script gets an exec of its own. */
+  readonly scripts?: ScriptRunner | undefined;
+}
+
+/** Runs one of our scripts in a runner, in the quickest way that there is; never in two. Rejects as that way does. */
+export function runScript<T>(deps: ScriptDeps, runner: ClaimedRunner, script: ScriptRun<T>): Promise<T> {
+  return deps.scripts?.runScript(runner, script) ?? runScriptAlone(deps.nomad, runner, script);
+}
+
 /**
  * Runs one of our scripts in a runner by an exec of its own and resolves with what `parse` makes of its answer. Rejects
  * as `openExec` does, with the signal's reason, or with EXECUTION_FAILED where the script did not come to its end.
  */
-export async function runScript<T>(
+async function runScriptAlone<T>(
   nomad: Pick<Nomad, 'openExec'>,
   { allocationId, task }: ClaimedRunner,
   { text, parse, signal }: ScriptRun<T>,

@@ -36,10 +36,7 @@ export async function sendSignal(
   const signal = AbortSignal.any([limit.signal, runner.runnerSignal]);
   const { allocationId } = runner;
   const text = signalScript({ allocationId, target, signal: name, toolStays });
-  const result = await orAbort(
-    runScript(deps.nomad, runner, { text, parse: parseSignalResult, signal }),
-    signal,
-  );
+  const result = await orAbort(runScript(deps, runner, { text, parse: parseSignalResult, signal }), signal);
   if (result.failed > 0 || result.sent === 0) throw notSent(name, result);
 }
 

@@ -4,7 +4,7 @@ import type { Backoff } from '../../base/backoff.js';
 import type { Environment } from '../../environments/environment.js';
 import type { RunnerUser } from '../../shell/frames.js';
 import type { RunnerBook } from '../runner-book.js';
-import type { Aftermath, CommandSession } from '../session.js';
+import type { CommandSession } from '../session.js';
 
 /** The kinds of session that are opened ahead, in the order in which a runner gets them. */
 export const WARM_KINDS = ['terminal', 'files'] as const;
@@ -24,7 +24,7 @@ export type Place =
   | { readonly name: 'opening' }
   | { readonly name: 'idle'; readonly session: CommandSession }
   | { readonly name: 'leased' }
-  | { readonly name: 'settling'; readonly verdict: Promise<Aftermath> }
+  | { readonly name: 'settling'; readonly settled: Promise<boolean> }
   | { readonly name: 'unused' };
 
 export interface Slot {

@@ -19,6 +19,9 @@ import { assertNew } from '../../base/lifecycle.js';
 import type { ClaimedRunner, IdleRunner, PoolListener } from '../../runners/runner.js';
 import { endSession } from '../cold-sessions.js';
 import type { BookedRun, KnownOfRunner, RunnerBook } from '../runner-book.js';
+import { newToken } from '../command.js';
+import type { ScriptRun, ScriptRunner } from '../script-exec.js';
+import { runScriptIn } from '../script-exec.js';
 import type { CommandSession } from '../session.js';
 import type { Release, SessionKind, SessionLease, SessionSource } from '../session-source.js';
 import { settlesWithin } from '../within.js';
@@ -40,7 +43,7 @@ const SETTLE_WAIT_MS = 100;
 
 type Life = Pick<WarmRunner, 'id' | 'environment' | 'allocationId' | 'task' | 'signal'>;
 
-export class WarmSessions implements SessionSource, PoolListener, Lifecycle {
+export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, Lifecycle {
   readonly #deps: WarmSessionsDeps;
   readonly #opener: Opener;
   readonly #queue: OpeningQueue;
@@ -105,12 +108,27 @@ export class WarmSessions implements SessionSource, PoolListener, Lifecycle {
     const runner = this.#inUse(book);
     const slot = kind === 'pipe' ? undefined : runner?.slots[kind];
     if (slot?.place.name === 'settling') {
-      await settlesWithin(this.#deps.clock, SETTLE_WAIT_MS, slot.place.verdict);
+      await settlesWithin(this.#deps.clock, SETTLE_WAIT_MS, slot.place.settled);
     }
     if (!runner || slot?.place.name !== 'idle') return this.#deps.cold.lease(book, kind, signal);
     const { session } = slot.place;
     slot.place = { name: 'leased' };
     return { session, release: (how, run) => this.#release({ runner, slot, session }, how, run) };
+  }
+
+  runScript<T>(runner: ClaimedRunner, script: ScriptRun<T>): Promise<T> | undefined {
+    const known = this.#runners.get(runner.id);
+    const slot = known?.slots.files;
+    if (known?.allocationId !== runner.allocationId || slot?.place.name !== 'idle') return undefined;
+    const { session } = slot.place;
+    slot.place = { name: 'leased' };
+    const running = runScriptIn(session, newToken(this.#deps.randomness), script);
+    const leased = { runner: known, slot, session };
+    void running.then(
+      () => this.#release(leased, 'ended'),
+      () => this.#release(leased, 'cut'),
+    );
+    return running;
   }
 
   /** Notes that a runner is in use. One that was so before the service started is heard of here. */
@@ -201,7 +219,8 @@ export class WarmSessions implements SessionSource, PoolListener, Lifecycle {
     slot.retry = this.#deps.clock.setTimer(slot.backoff.nextMs(), () => this.#queue.add(slot, runner));
   }
 
-  async #release(leased: Leased, how: Release, run: BookedRun): Promise<void> {
+  /** Without a run, processes that it might have left are not looked for: such a session is not used again. */
+  async #release(leased: Leased, how: Release, run?: BookedRun): Promise<void> {
     const { runner, slot, session } = leased;
     if (how === 'ended' && (await this.#settle(leased, run)) && !this.#isOver(runner)) {
       slot.place = { name: 'idle', session };
@@ -213,15 +232,17 @@ export class WarmSessions implements SessionSource, PoolListener, Lifecycle {
   }
 
   /** True where the session can be used again. */
-  async #settle({ runner, slot, session }: Leased, run: BookedRun): Promise<boolean> {
-    if (this.#isOver(runner)) return false;
-    const verdict = session.settle();
-    slot.place = { name: 'settling', verdict };
-    const first = await verdict;
-    if (first !== 'suspect') return first === 'clean';
-    slot.place = { name: 'leased' };
-    const isGone = await runner.book?.hangUp(run);
-    return isGone === true && (await session.settle()) === 'clean';
+  async #settle(leased: Leased, run: BookedRun | undefined): Promise<boolean> {
+    if (this.#isOver(leased.runner)) return false;
+    const settled = this.#putInOrder(leased, run);
+    leased.slot.place = { name: 'settling', settled };
+    return settled;
+  }
+
+  async #putInOrder({ runner, session }: Leased, run: BookedRun | undefined): Promise<boolean> {
+    const verdict = await session.settle();
+    if (verdict !== 'suspect' || !run || !runner.book) return verdict === 'clean';
+    return (await runner.book.hangUp(run)) && (await session.settle()) === 'clean';
   }
 
   async #shutDown(): Promise<void> {
