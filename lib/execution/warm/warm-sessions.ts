@@ -159,7 +159,7 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
     };
     this.#runners.set(id, added);
     signal.addEventListener('abort', () => this.#drop(added), { once: true });
-    for (const slot of slotsOf(added)) this.#queue.add(slot, added);
+    this.#queue.add(added.slots.terminal, added);
     return added;
   }
 
@@ -189,6 +189,7 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
     slot.place = { name: 'opening' };
     const signal = AbortSignal.any([runner.signal, this.#stop.signal]);
     const opened = await this.#opener.open(runner, slot, this.#came, signal);
+    this.#openNextKind(runner, slot);
     if (opened.kind === 'session') {
       this.#keep(runner, slot, opened.session);
       return;
@@ -196,6 +197,13 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
     this.#vacate(slot);
     if (opened.kind === 'never') slot.place = { name: 'unused' };
     else this.#tryLater(runner, slot);
+  }
+
+  /** The second session of a runner comes after the first, which finds out who its user is. */
+  #openNextKind(runner: WarmRunner, { kind }: Slot): void {
+    const { files } = runner.slots;
+    const isNext = kind === 'terminal' && files.place.name === 'empty' && files.retry === undefined;
+    if (isNext && !this.#isOver(runner)) this.#queue.add(files, runner);
   }
 
   /** Puts a clean session in its place, and looks for another one when an exec of it ends. */
@@ -216,30 +224,34 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
 
   #tryLater(runner: WarmRunner, slot: Slot): void {
     if (this.#isOver(runner)) return;
-    slot.retry = this.#deps.clock.setTimer(slot.backoff.nextMs(), () => this.#queue.add(slot, runner));
+    slot.retry = this.#deps.clock.setTimer(slot.backoff.nextMs(), () => {
+      slot.retry = undefined;
+      this.#queue.add(slot, runner);
+    });
   }
 
   /** Without a run, processes that it might have left are not looked for: such a session is not used again. */
   async #release(leased: Leased, how: Release, run?: BookedRun): Promise<void> {
     const { runner, slot, session } = leased;
-    if (how === 'ended' && (await this.#settle(leased, run)) && !this.#isOver(runner)) {
-      slot.place = { name: 'idle', session };
-      return;
+    if (how === 'ended' && !this.#isOver(runner)) {
+      const settled = this.#settle(leased, run);
+      slot.place = { name: 'settling', settled };
+      if (await settled) return;
     }
     await endSession(session, how === 'gone' || runner.signal.aborted);
     this.#vacate(slot);
     if (!this.#isOver(runner)) this.#queue.add(slot, runner);
   }
 
-  /** True where the session can be used again. */
+  /** Puts the session back in its place, and says so, where it can be used again. */
   async #settle(leased: Leased, run: BookedRun | undefined): Promise<boolean> {
-    if (this.#isOver(leased.runner)) return false;
-    const settled = this.#putInOrder(leased, run);
-    leased.slot.place = { name: 'settling', settled };
-    return settled;
+    const { runner, slot, session } = leased;
+    if (!(await this.#isInOrder(leased, run)) || this.#isOver(runner)) return false;
+    slot.place = { name: 'idle', session };
+    return true;
   }
 
-  async #putInOrder({ runner, session }: Leased, run: BookedRun | undefined): Promise<boolean> {
+  async #isInOrder({ runner, session }: Leased, run: BookedRun | undefined): Promise<boolean> {
     const verdict = await session.settle();
     if (verdict !== 'suspect' || !run || !runner.book) return verdict === 'clean';
     return (await runner.book.hangUp(run)) && (await session.settle()) === 'clean';
