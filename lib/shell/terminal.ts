@@ -109,6 +109,15 @@ serai_restore() {
   [ -z "$serai_missing" ] && stty $serai_saved && true <>"$serai_tty"
 }
 
+# Told by the process that becomes the command: a key that is typed from then on interrupts that, and does not meet the loop,
+# which is deaf to it.
+serai_start() {
+  printf ${START_FORMAT} "$serai_t"
+  [ -z "$serai_split" ] || printf ${START_FORMAT} "$serai_t" >&2
+  serai_tell "S $serai_t"
+  exec 4>&- 5>&- 6<&-
+}
+
 serai_run() {
   serai_prepare || return
   # So that the program can open /dev/stdout and /dev/tty as its own.
@@ -116,13 +125,10 @@ serai_run() {
     chown "$serai_uid" /proc/self/fd/1
     serai_owner=$serai_uid
   fi
-  printf ${START_FORMAT} "$serai_t"
-  [ -z "$serai_split" ] || printf ${START_FORMAT} "$serai_t" >&5
-  serai_tell "S $serai_t"
   if [ -n "$serai_split" ]; then
-    (serai_command "$@") 0<>"$serai_tty" 1>&0 2>"$serai_d/e" 4>&- 5>&- 6<&-
+    (serai_start; serai_command "$@") 0<>"$serai_tty" 1>&0 2>"$serai_d/e"
   else
-    (serai_command "$@") 0<>"$serai_tty" 1>&0 2>&0 4>&- 5>&- 6<&-
+    (serai_start; serai_command "$@") 0<>"$serai_tty" 1>&0 2>&0
   fi
   serai_e=$?
   serai_tell "X $serai_t $serai_e"
