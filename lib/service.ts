@@ -140,6 +140,11 @@ export class Service implements Lifecycle {
     return this.#runners.ready;
   }
 
+  /** Sessions that are kept open ahead of commands; undefined where `execution.warm` is off. */
+  get warmSessions(): Pick<WarmSessions, 'count' | 'idle'> | undefined {
+    return this.#warm;
+  }
+
   /**
    * Resolves once the API listens; Nomad may be down. Rejects with INVALID_CONFIG where the address cannot be listened
    * on or the base job is not one, and is stopped then.
