@@ -4,9 +4,11 @@ import { script } from './script.js';
  * Finds out whether a command left processes behind, by builtins of the shell alone: the list of all processes before it
  * is held against the one after it.
  *
- * What bears the mark of another execution is none of this command's: a program could feign that, but none runs here that
- * would. Where others share the machine's processes with us
- * (a task on the bare host) only those count that bear the command's own mark or are in our session.
+ * What bears the mark of another execution is none of this command's, as long as it descends from an exec: a program can
+ * feign a mark, but not such a parent once the command is over. Where others share the machine's processes with us (a
+ * task on the bare host) only those count that bear the command's own mark or are in our session.
+ *
+ * In: serai_place and serai_private of serai_report.
  */
 export const LEFTOVERS = script(`
 # All processes, in serai_all.
@@ -38,9 +40,22 @@ serai_is_left() {
   while IFS= read -r serai_x || [ -n "$serai_x" ]; do
     case $serai_x in
       *"SERAI_EXECUTION=\${serai_id:--}"*) return 0 ;;
-      *SERAI_EXECUTION=*) return 1 ;;
+      *SERAI_EXECUTION=*)
+        [ -n "$serai_private" ] && serai_is_orphan "$3"
+        return ;;
     esac
   done <"$1/environ"
   [ -n "$serai_private" ]
+}
+
+# PARENT: whether it is process 1, or descends from that, which no process of an exec does.
+serai_is_orphan() {
+  while [ "$1" -gt 1 ]; do
+    serai_x=
+    read -r serai_x <"/proc/$1/stat" || return 0
+    set -- \${serai_x##*) }
+    shift
+  done
+  [ "$1" = 1 ]
 }
 `);

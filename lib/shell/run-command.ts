@@ -197,10 +197,13 @@ serai_receive() {
   done
 }
 
-# Reports where this shell stands among the processes.
+# Reports where this shell stands among the processes: session and terminal, also in serai_place. serai_private is set where
+# its parent is outside of the task's process namespace, so that every process in there is of the task.
 serai_report() {
   read -r serai_x </proc/$$/stat || serai_x=') ? 0 0 0 0'
   set -- \${serai_x##*) }
+  serai_place="$4 $5" serai_private=
+  [ "$2" != 0 ] || serai_private=1
   serai_tell "R $$ $4 $5"
 }
 `);

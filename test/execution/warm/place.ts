@@ -150,7 +150,13 @@ export class Runner {
 
   /** Expects an ordinary answer to the next command, and nothing else with it; resolves with the loop that gave it. */
   async expectOrder(): Promise<string> {
-    const { stdout, stderr, end } = await this.run('echo "$PPID out"; echo err >&2; exit 7');
+    await this.place.untilWarm();
+    return this.expectNow();
+  }
+
+  /** Likewise, on whatever path there is. */
+  async expectNow(): Promise<string> {
+    const { stdout, stderr, end } = await this.runNow('echo "$PPID out"; echo err >&2; exit 7');
     expect([stdout.replace(/^\d+/, ''), stderr, end]).to.deep.equal([
       ' out\r\n',
       'err\n',
