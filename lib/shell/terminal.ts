@@ -106,8 +106,12 @@ serai_restore() {
       case $serai_x in *"$1"*) serai_missing=; break ;; esac
     done
   fi
-  [ -z "$serai_missing" ] && stty $serai_saved && true <>"$serai_tty"
+  [ -z "$serai_missing" ] && stty $serai_saved && true <>"$serai_tty" && serai_is_whole
 }
+
+# Whether the folder is still there, with the fifo of stderr that the control side reads: a command of root may have
+# removed or replaced it, and the next one would fail on it, or wait for ever.
+serai_is_whole() { [ "$serai_d/e" -ef "/proc/$$/fd/5" ]; }
 
 # Told by the process that becomes the command: a key that is typed from then on interrupts that, and does not meet the loop,
 # which is deaf to it.
@@ -119,6 +123,7 @@ serai_start() {
 }
 
 serai_run() {
+  [ -z "$serai_saved" ] || serai_is_whole || { serai_refuse folder; return; }
   serai_prepare || return
   # So that the program can open /dev/stdout and /dev/tty as its own.
   if [ "$serai_tool" != none ] && [ "$serai_owner" != "$serai_uid" ]; then
