@@ -48,7 +48,8 @@ cat "$serai_d/c" 3<&- 5<&- 6<&- &
 serai_b=$!
 # Not cat: BusyBox's sends from a socket in the kernel, which locks the fifo for as long as no input comes.
 dd bs=65536 conv=notrunc of="$serai_d/q" 3<&- 5<&- 6<&-
-exec 7<"$serai_d/e"
+# By the descriptor: a command of root may have put another fifo in its place, and opening that one would wait for ever.
+exec 7<"/proc/$$/fd/3"
 cat <&7 >/dev/null 3<&- 5<&- 6<&- 7<&- &
 kill -9 "$serai_a" "$serai_b"
 # More than once where the loop is just entering the folder.
