@@ -5,7 +5,7 @@ import { eachShell } from '../../support/shells.js';
 import type { LocalAnswer } from './local-session.js';
 import { LocalSession } from './local-session.js';
 
-const FOLDER = 'D=$(tr "\\0" "\\n" </proc/$PPID/cmdline | grep "^/tmp/.serai-" | tail -n 1)';
+const FOLDER = 'D=$({ tr "\\0" "\\n" </proc/$PPID/cmdline; } 2>/dev/null | grep "^/tmp/.serai-" | tail -n 1)';
 
 /** What a command of root does beside printing. None prints anything by itself. */
 const MISUSES = [
@@ -25,7 +25,7 @@ const MISUSES = [
   'setsid sh -c "sleep 0.2; echo LATE; echo LATE >&2" & ',
   'head -c 70000 /dev/zero >/dev/null',
   `${FOLDER}; case $D in /tmp/.serai-?*) rm -rf "$D" ;; esac`,
-  `${FOLDER}; case $D in /tmp/.serai-?*) rm "$D/e"; mkfifo "$D/e" ;; esac`,
+  `${FOLDER}; case $D in /tmp/.serai-?*) rm -f "$D/e"; mkfifo "$D/e" 2>/dev/null ;; esac`,
   `${FOLDER}; case $D in /tmp/.serai-?*) kill -9 $(pgrep -f "[c]at $D/e") 2>/dev/null ;; esac`,
 ];
 
