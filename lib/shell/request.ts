@@ -46,44 +46,36 @@ function directory(path: string): string {
   return path.startsWith('/') ? path : `./${path}`;
 }
 
-function userAssignments(choice: UserChoice): string[] {
+function userLines(choice: UserChoice): string[] {
   switch (choice.kind) {
     case 'privileged':
-      return [assignment('serai_tool', 'none'), assignment('serai_users', '')];
+      return ['serai_as none'];
     case 'first-of':
-      return [assignment('serai_tool', ''), assignment('serai_users', choice.names.join(' '))];
+      return [assignment('serai_users', choice.names.join(' '))];
     case 'known': {
       const { tool, name, uid, gid, home } = choice.user;
-      return [
-        assignment('serai_tool', tool),
-        assignment('serai_name', name),
-        assignment('serai_uid', uid),
-        assignment('serai_gid', gid),
-        assignment('serai_home', home),
-      ];
+      return [['serai_as', ...[tool, name, uid, gid, home].map(quote)].join(' ')];
     }
   }
 }
 
-/** The bytes to send, header included. */
+/** The bytes to send, header included. What is not said has its default, which `serai_receive` sets. */
 export function formatRequest(request: CommandRequest): Buffer {
-  const long = Buffer.byteLength(request.command) > LONGEST_ARGUMENT;
-  const variables = words(request.environment);
-  const exported = words(request.exported ?? {});
+  const { command, workingDirectory, inputBytes, exported = {} } = request;
+  const isLong = Buffer.byteLength(command) > LONGEST_ARGUMENT;
   const body = Buffer.from(
     [
       assignment('serai_id', request.id),
-      assignment('serai_split', request.splitStderr ? '1' : ''),
-      assignment('serai_long', long ? '1' : ''),
-      assignment(
-        'serai_cwd',
-        request.workingDirectory === undefined ? '' : directory(request.workingDirectory),
-      ),
-      ...(request.inputBytes === undefined ? [] : [assignment('serai_in', String(request.inputBytes))]),
-      ...userAssignments(request.user),
-      assignment('serai_c', request.command),
-      `serai_export() { ${exported.length === 0 ? ':' : ['export', ...exported].join(' ')}; }`,
-      ['set --', ...variables].join(' '),
+      ...(request.splitStderr ? ['serai_split=1'] : []),
+      ...(isLong ? ['serai_long=1'] : []),
+      ...(workingDirectory === undefined ? [] : [assignment('serai_cwd', directory(workingDirectory))]),
+      ...(inputBytes === undefined ? [] : [`serai_in=${inputBytes}`]),
+      ...userLines(request.user),
+      assignment('serai_c', command),
+      ...(Object.keys(exported).length === 0
+        ? []
+        : [`serai_export() { export ${words(exported).join(' ')}; }`]),
+      ['set --', ...words(request.environment)].join(' '),
       '',
     ].join('\n'),
   );

@@ -90,10 +90,16 @@ serai_bind() {
   case $serai_tool in
     none) return 0 ;;
     setuser) serai_at=; [ ! -x /sbin/setuser ] || serai_at=/sbin/setuser ;;
-    *) serai_where "\${serai_tool%%-[cs]*}" ;;
+    setpriv*) serai_where setpriv ;;
+    *) serai_where "\${serai_tool%-session}" ;;
   esac
   serai_bin=$serai_at
   [ -n "$serai_bin" ]
+}
+
+# TOOL NAME UID GID HOME: who runs the command, as a request says it.
+serai_as() {
+  serai_tool=$1 serai_name=$2 serai_uid=$3 serai_gid=$4 serai_home=$5
 }
 
 # Becomes the user and then the command "$@". For subshells: it does not return.
@@ -101,6 +107,7 @@ serai_become() {
   case $serai_tool in
     none) exec "$@" ;;
     setpriv) exec "$serai_bin" --reuid "$serai_uid" --regid "$serai_gid" --init-groups "$@" ;;
+    setpriv:*) exec "$serai_bin" --reuid "$serai_uid" --regid "$serai_gid" --groups "\${serai_tool#*:}" "$@" ;;
     setpriv-clear) exec "$serai_bin" --reuid "$serai_uid" --regid "$serai_gid" --clear-groups "$@" ;;
     su-exec | gosu | setuser) exec "$serai_bin" "$serai_name" "$@" ;;
     runuser) exec "$serai_bin" -u "$serai_name" -- /bin/sh -c "$serai_shield" sh "$@" ;;
@@ -126,9 +133,21 @@ serai_find_tool() {
   serai_why=no-drop
   for serai_tool in setpriv setpriv-clear su-exec gosu setuser runuser su-session su; do
     serai_bind || continue
-    [ "$(serai_become sh -c 'id -u' 2>/dev/null </dev/null)" = "$serai_uid" ] && return 0
+    [ "$(serai_become sh -c 'id -u' 2>/dev/null </dev/null)" = "$serai_uid" ] && serai_find_groups && return 0
   done
   return 1
+}
+
+# Looking a user's groups up costs each command time, so they become part of the tool's name where they are known.
+serai_find_groups() {
+  [ "$serai_tool" = setpriv ] || return 0
+  serai_x=$(id -G -- "$serai_name" 2>/dev/null) || return 0
+  IFS=' '
+  set -- $serai_x
+  IFS=,
+  serai_x="$*"
+  unset IFS
+  case $serai_x in '' | *[!0-9,]*) ;; *) serai_tool=setpriv:$serai_x ;; esac
 }
 
 serai_refuse() {
@@ -181,7 +200,8 @@ serai_command() {
 # nothing else where it has no text.
 serai_receive() {
   IFS=' ' read -r serai_t serai_lines serai_size || return 1
-  serai_r=
+  serai_r= serai_split= serai_long= serai_cwd= serai_in= serai_tool= serai_users=
+  serai_export() { :; }
   case $serai_lines in
     again) return 0 ;;
     0)

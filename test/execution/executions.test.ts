@@ -200,10 +200,10 @@ describe('Executions', () => {
       await first.run.exit;
       begin(executions, runner, PIPE);
       await settle();
-      expect(nomad.pipe().input).to.include("serai_tool='gosu'").and.to.include("/home/it'\\''s'");
+      expect(nomad.pipe().input).to.include("serai_as 'gosu'").and.to.include("/home/it'\\''s'");
       begin(executions, runner, { ...PIPE, privileged: true });
       await settle();
-      expect(nomad.pipe().input).to.include("serai_tool='none'");
+      expect(nomad.pipe().input).to.include('serai_as none\n');
       begin(executions, new TestRunner({ user: 'else' }), PIPE);
       await settle();
       expect(nomad.pipe().input).to.include("serai_users='else'");
