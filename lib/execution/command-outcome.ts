@@ -19,6 +19,7 @@ export class CommandOutcome {
   readonly #streams: readonly FramedStream[];
   #resolve: (end: CommandEnd) => void = () => undefined;
   #exitCode: number | undefined;
+  #isRetracted = false;
   #settled = false;
   #paused = false;
   #grace: Timer | undefined;
@@ -36,8 +37,19 @@ export class CommandOutcome {
   }
 
   exited(exitCode: number): void {
+    if (this.#isRetracted) {
+      this.#isRetracted = false;
+      return;
+    }
     this.#exitCode ??= exitCode;
     this.progress();
+  }
+
+  /** One exit code is not the command's: that which was told last, or the next one. */
+  retractExit(): void {
+    this.#isRetracted = this.#exitCode === undefined;
+    this.#exitCode = undefined;
+    this.#grace?.cancel();
   }
 
   /** To be called after every chunk of a stream. */

@@ -3,6 +3,7 @@ import type { Config } from '../config/config.js';
 import type { Environment } from '../environments/environment.js';
 import type { RunnerUser } from '../shell/frames.js';
 import type { CommandRequest, UserChoice } from '../shell/request.js';
+import { isHarmlessName } from '../shell/request.js';
 import type { ExecutionRequest } from './api.js';
 
 /** Digits that no program can guess. */
@@ -36,25 +37,12 @@ export function commandRequest(source: CommandSource): CommandRequest {
     token,
     id,
     command: request.command,
-    environment: { ...Object.fromEntries(configured.filter(([name]) => !isHarmless(name))), ...given },
-    exported: Object.fromEntries(configured.filter(([name]) => isHarmless(name))),
+    environment: { ...Object.fromEntries(configured.filter(([name]) => !isHarmlessName(name))), ...given },
+    exported: Object.fromEntries(configured.filter(([name]) => isHarmlessName(name))),
     workingDirectory: request.workingDirectory,
     user: userChoice({ ...source, privileged: request.privileged }),
     splitStderr: config.execution.interactiveStderr,
   };
-}
-
-/**
- * True for a variable that means nothing to a shell, to the loader or to the tool that becomes the user. Only those of
- * the operator are asked: what a client sends is never in force before the change of user.
- */
-function isHarmless(name: string): boolean {
-  return (
-    /^[A-Z][A-Z0-9_]*$/.test(name) &&
-    !/^(LD|DYLD|GLIBC|MALLOC|MUSL|BASH|SHELL|LC|PS\d|PATH|HOME|USER|LOGNAME|LANG|NLS|LOC|GCONV|TZ|IFS|ENV|CDPATH|PWD|OLDPWD|OPT|PPID|UID|EUID|GROUPS|RANDOM|SECONDS|LINENO|FUNCNAME|DIRSTACK|HOST|RES|MACHTYPE|OSTYPE|PIPESTATUS|SHLVL|TMPDIR|SERAI|NOMAD)/.test(
-      name,
-    )
-  );
 }
 
 /** A user that the environment names must exist; the configured one is only preferred to `nobody`. */

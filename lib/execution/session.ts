@@ -1,4 +1,4 @@
-import type { CommandRequest } from '../shell/request.js';
+import type { ArmedFor, CommandRequest } from '../shell/request.js';
 import type { Refusal, RunnerProcess, RunnerUser } from '../shell/frames.js';
 import type { Nomad } from '../nomad/api.js';
 import type { ExecEnd } from '../nomad/model.js';
@@ -31,6 +31,11 @@ export interface CommandSession {
    * asked after `run` resolved, and again after `suspect`, once those processes are gone. Bounded; never rejects.
    */
   settle(): Promise<Aftermath>;
+  /**
+   * Makes ready what the next command is expected to need, where the session can do that; it is to be clean. Another
+   * command than the expected one is run all the same, a little later. `token` is a new one.
+   */
+  arm?(token: string, expected: ArmedFor): void;
   /** Ends what the session has in the runner, then the sockets. Bounded; never rejects. */
   close(): Promise<void>;
   /** Drops the sockets at once; for a runner that is gone. */

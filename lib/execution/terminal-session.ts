@@ -1,14 +1,15 @@
 import type { ExecSession } from '../nomad/api.js';
 import type { ExecEnd } from '../nomad/model.js';
 import type { ControlLine, RunnerProcess } from '../shell/frames.js';
-import { parseControlLine } from '../shell/frames.js';
-import type { CommandRequest } from '../shell/request.js';
-import { formatRequest } from '../shell/request.js';
+import { endMarker, parseControlLine } from '../shell/frames.js';
+import type { ArmedFor, CommandRequest } from '../shell/request.js';
+import { armedRequest, canWait, formatArm, formatDisarm, formatRequest } from '../shell/request.js';
 import { feed, scriptReader } from '../shell/script.js';
 import { controlScript, terminalLoop } from '../shell/terminal.js';
 import { CommandOutcome } from './command-outcome.js';
 import { FramedStream } from './framed-stream.js';
 import { LineReader } from './line-reader.js';
+import { MarkerScanner } from './marker-scanner.js';
 import type {
   Aftermath,
   CommandEnd,
@@ -59,7 +60,16 @@ const END_OF_INPUT = Buffer.from([4]);
 const INTERRUPT = Buffer.from([3]);
 const INTERRUPT_MS = 100;
 
+/** A loop that has a process waiting for the next request. */
+interface Armed {
+  readonly token: string;
+  readonly expected: ArmedFor;
+  /** The process went without a request. */
+  isOver: boolean;
+}
+
 interface Current {
+  /** With the token of the loop, where it was armed. */
   readonly request: CommandRequest;
   readonly events: CommandEvents;
   readonly outcome: CommandOutcome;
@@ -76,6 +86,7 @@ class TerminalSession implements CommandSession {
   readonly #order: TerminalOrder | undefined;
   #root: RunnerProcess | undefined;
   #current: Current | undefined;
+  #armed: Armed | undefined;
   /** How a command that is not here yet will have ended: no folder, or an exec that is gone. */
   #early: CommandEnd | undefined;
   #closing: Promise<void> | undefined;
@@ -101,20 +112,21 @@ class TerminalSession implements CommandSession {
   }
 
   run(request: CommandRequest, events: CommandEvents): Promise<CommandEnd> {
-    const stream = (name: 'stdout' | 'stderr'): FramedStream =>
-      new FramedStream(request.token, {
-        started: () => events.started(),
-        output: (bytes) => events.output(name, bytes),
-        ended: () => undefined,
-      });
-    const [stdout, stderr] = [stream('stdout'), stream('stderr')];
-    const outcome = new CommandOutcome(this.#deps.clock, request.splitStderr ? [stdout, stderr] : [stdout]);
-    const current: Current = { request, events, outcome, stdout, stderr, end: undefined };
-    this.#current = current;
-    this.#order?.begin(request.token);
-    if (this.#early) outcome.settle(this.#early);
-    else void this.#control.write(formatRequest(request));
-    return outcome.end.then((end) => (current.end = end));
+    const armed = this.#armed;
+    if (!armed) return this.#run(request, events, formatRequest(request));
+    const expected = { ...request, token: armed.token };
+    const text = armed.isOver ? undefined : armedRequest(expected, armed.expected);
+    if (!text) return this.#disarm(armed).then(() => this.#run(request, events, formatRequest(request)));
+    this.#armed = undefined;
+    return this.#run(expected, events, text);
+  }
+
+  arm(token: string, expected: ArmedFor): void {
+    if (!this.#order || this.#early || this.#armed || !canWait(expected.user)) return;
+    this.#armed = { token, expected, isOver: false };
+    this.#current = undefined;
+    this.#order.begin(token);
+    void this.#control.write(formatArm(token, expected));
   }
 
   write(chunk: Uint8Array): Promise<void> {
@@ -181,6 +193,44 @@ class TerminalSession implements CommandSession {
     }
   }
 
+  #run(request: CommandRequest, events: CommandEvents, text: Buffer): Promise<CommandEnd> {
+    const { token } = request;
+    const ended = new MarkerScanner(endMarker(token));
+    const stream = (name: 'stdout' | 'stderr'): FramedStream =>
+      new FramedStream(token, {
+        preamble: (bytes) => {
+          // The waiting process went before it took the request, which the loop does in its stead.
+          if (name === 'stdout' && ended.push(bytes).after) outcome.retractExit();
+        },
+        started: () => events.started(),
+        output: (bytes) => events.output(name, bytes),
+        ended: () => undefined,
+      });
+    const [stdout, stderr] = [stream('stdout'), stream('stderr')];
+    const outcome = new CommandOutcome(this.#deps.clock, request.splitStderr ? [stdout, stderr] : [stdout]);
+    const current: Current = { request, events, outcome, stdout, stderr, end: undefined };
+    this.#current = current;
+    this.#order?.begin(token);
+    if (this.#early) outcome.settle(this.#early);
+    else void this.#control.write(text);
+    return outcome.end.then((end) => (current.end = end));
+  }
+
+  /** Sends the waiting process away. Resolves when the loop takes requests again, or never will. */
+  async #disarm({ isOver }: Armed): Promise<void> {
+    if (!isOver) void this.#control.write(formatDisarm());
+    await this.#order?.restored();
+    this.#armed = undefined;
+  }
+
+  /** What the loop says while it is armed and nothing was asked for. */
+  #armedLine(armed: Armed, line: Exclude<ControlLine, { kind: 'ready' }>): void {
+    if (line.token !== armed.token) return;
+    if (line.kind === 'exited') armed.isOver = true;
+    if (line.kind !== 'idle') return;
+    this.#order?.told(line.isAlone ? 'clean' : 'suspect');
+  }
+
   /** Whether the last command left nothing of its own on the way: it never began, or all of its output is here. */
   #isWhole(): boolean {
     const { end, request, stdout, stderr } = this.#current ?? {};
@@ -200,7 +250,8 @@ class TerminalSession implements CommandSession {
     if (!line || line.kind === 'ready') return;
     const current = this.#current;
     if (!current) {
-      if (line.kind === 'refused') this.#early ??= line;
+      if (this.#armed) this.#armedLine(this.#armed, line);
+      else if (line.kind === 'refused') this.#early ??= line;
       return;
     }
     if (line.token !== current.request.token && line.token !== '-') return;
@@ -209,6 +260,7 @@ class TerminalSession implements CommandSession {
         current.events.user(line.user);
         return;
       case 'started':
+        this.#order?.begin(line.token);
         current.events.started();
         return;
       case 'exited':

@@ -43,6 +43,8 @@ serai_is_left() {
       *SERAI_EXECUTION=*)
         [ -n "$serai_private" ] && serai_is_orphan "$3"
         return ;;
+      # One of our own in another exec: no command has this variable, and nobody else runs as we do.
+      *NOMAD_ALLOC_ID=*) [ ! -O "$1" ] || return 1 ;;
     esac
   done <"$1/environ"
   [ -n "$serai_private" ]

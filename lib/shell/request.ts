@@ -101,3 +101,58 @@ function linesOf(body: Buffer): number {
 export function formatAgain(token: string, typed: string): Buffer {
   return Buffer.from(`${token} again ${typed === '' ? '-' : typed}\n`);
 }
+
+/**
+ * Has a loop make the next command's place ready: a process of its user waits there for the request, which is then to come with
+ * the same token, the same user and the same `splitStderr`, and small enough to be read by lines.
+ */
+export function formatArm(token: string, { user, splitStderr }: ArmedFor): Buffer {
+  const lines = [
+    ...userLines({ kind: 'known', user }),
+    ...(splitStderr ? ['serai_split=1'] : []),
+    'serai_armed=1',
+    '',
+  ];
+  return Buffer.from(`${token} ${lines.length - 1} 0\n${lines.join('\n')}`);
+}
+
+/** What an armed loop expects. */
+export interface ArmedFor {
+  readonly user: RunnerUser;
+  readonly splitStderr: boolean;
+}
+
+/** Sends the process away that waits in an armed loop. */
+export function formatDisarm(): Buffer {
+  return Buffer.from('0 never -\n');
+}
+
+/** The request in a form that an armed loop can take, or undefined: what it waits for is a plain command of its user. */
+export function armedRequest(request: CommandRequest, { user, splitStderr }: ArmedFor): Buffer | undefined {
+  const isPlain =
+    request.user.kind === 'known' &&
+    request.user.user.uid === user.uid &&
+    request.user.user.tool === user.tool &&
+    request.splitStderr === splitStderr &&
+    request.workingDirectory === undefined &&
+    Object.keys(request.environment).every(isHarmlessName);
+  if (!isPlain) return undefined;
+  const exported = { ...request.exported, ...request.environment };
+  const text = formatRequest({ ...request, environment: {}, exported });
+  return / 0 \d+$/.test(text.toString('latin1', 0, text.indexOf(0x0a))) ? undefined : text;
+}
+
+/** True for a variable that means nothing to a shell, to the loader or to the tool that becomes the user. */
+export function isHarmlessName(name: string): boolean {
+  return /^[A-Z][A-Z0-9_]*$/.test(name) && !SPECIAL.test(name);
+}
+
+const SPECIAL = new RegExp(
+  '^(LD|DYLD|GLIBC|MALLOC|MUSL|BASH|SHELL|LC|PS\\d|PATH|HOME|USER|LOGNAME|LANG|NLS|LOC|GCONV|TZ|IFS|ENV|CDPATH|PWD|OLDPWD|OPT|PPID|' +
+    'UID|EUID|GROUPS|RANDOM|SECONDS|LINENO|FUNCNAME|DIRSTACK|HOST|RES|MACHTYPE|OSTYPE|PIPESTATUS|SHLVL|TMPDIR|SERAI|NOMAD)',
+);
+
+/** True for a user that a process can become for good, without a parent of another user. */
+export function canWait({ tool }: RunnerUser): boolean {
+  return /^(none|setpriv.*|su-exec|gosu)$/.test(tool);
+}

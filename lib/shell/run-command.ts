@@ -200,10 +200,10 @@ serai_command() {
 # nothing else where it has no text.
 serai_receive() {
   IFS=' ' read -r serai_t serai_lines serai_size || return 1
-  serai_r= serai_split= serai_long= serai_cwd= serai_in= serai_tool= serai_users=
+  serai_r= serai_split= serai_long= serai_cwd= serai_in= serai_tool= serai_users= serai_armed=
   serai_export() { :; }
   case $serai_lines in
-    again) return 0 ;;
+    again | never) return 0 ;;
     0)
       serai_r=$(head -c "$serai_size"; printf .)
       serai_r=\${serai_r%.}

@@ -29,7 +29,13 @@ import { SWEEP, sweep } from './sweep.js';
  *
  * After a command the loop puts the terminal in order: unread input is thrown away, output that was stopped goes on, modes and size are
  * as at the beginning. Then it says that it is idle, and whether a process lives that did not before the command. What
- * cannot be put in order ends the loop. A request with the word `again` for its number of lines asks for that once more; its last word
+ * cannot be put in order ends the loop.
+ *
+ * While nothing is asked for, the loop may be *armed*: a process that is the user's already waits for the next request, which saves half
+ * of the way to the command. It holds nothing that the command would not, but the fifo from which it takes its own request.
+ * Should it be killed meanwhile, the loop takes the request itself.
+ *
+ * A request with the word `again` for its number of lines asks for that once more; its last word
  * is a text that was typed behind all other input, so that none of it is still on its way.
  */
 const CONTROL = script(`
@@ -74,6 +80,32 @@ const WAIT_FOR_FOLDER =
   'serai_i=0; until [ -p "$1/c" ]; do serai_i=$((serai_i+1)); [ $serai_i -gt 600 ] && exit 75; ' +
   'sleep 0.02 2>/dev/null || sleep 1; done; serai_w=$PWD; cd -P "$1" && [ -O . ] && . ./t';
 
+/**
+ * What an armed loop's child does, as the user: it reads the next request from the loop's own fifo and becomes its command.
+ * A line that says `never` sends it away. It prints what the loop prints otherwise before a command.
+ */
+const WAITER = script(`
+serai_as() { :; }
+serai_export() { :; }
+IFS=" " read -r serai_t serai_lines serai_size <&6 || exit 0
+[ "$serai_lines" != never ] || exit 0
+serai_r=
+while [ "$serai_lines" -gt 0 ]; do
+IFS= read -r serai_x <&6 || exit 0
+serai_r="$serai_r$serai_x
+"
+serai_lines=$((serai_lines - 1))
+done
+exec 6<&-
+serai_split=
+eval "$serai_r"
+printf ${START_FORMAT} "$serai_t"
+[ -z "$serai_split" ] || printf ${START_FORMAT} "$serai_t" >&2
+serai_export
+export "SERAI_EXECUTION=$serai_id"
+exec "$0" -c "$serai_c"
+`);
+
 const LOOP = script(`
 printf '%s\\n' "$$" >p
 trap : INT QUIT TSTP HUP
@@ -91,6 +123,13 @@ if [ -n "$serai_keep" ] && serai_saved=$(stty -g); then
   case $(readlink "/proc/$$/exe") in */dash | */bash) serai_reads=1 ;; esac
 fi
 serai_owner=
+
+# Makes the terminal the user's, so that the program can open /dev/stdout and /dev/tty as its own.
+serai_own() {
+  [ "$serai_tool" != none ] && [ "$serai_owner" != "$serai_uid" ] || return 0
+  chown "$serai_uid" /proc/self/fd/1
+  serai_owner=$serai_uid
+}
 
 # Throws unread input away, up to a line with $1 where that is given, and restores the terminal. Only of these shells it is
 # known that \`read\` comes back from a terminal that has nothing.
@@ -126,18 +165,36 @@ serai_start() {
 serai_run() {
   [ -z "$serai_saved" ] || serai_is_whole || { serai_refuse folder; return; }
   serai_prepare || return
-  # So that the program can open /dev/stdout and /dev/tty as its own.
-  if [ "$serai_tool" != none ] && [ "$serai_owner" != "$serai_uid" ]; then
-    chown "$serai_uid" /proc/self/fd/1
-    serai_owner=$serai_uid
-  fi
+  serai_own
   if [ -n "$serai_split" ]; then
     (serai_start; serai_command "$@") 0<>"$serai_tty" 1>&0 2>"$serai_d/e"
   else
     (serai_start; serai_command "$@") 0<>"$serai_tty" 1>&0 2>&0
   fi
-  serai_e=$?
-  serai_tell "X $serai_t $serai_e"
+  serai_end $?
+}
+
+# Becomes a process that waits for the next request, as the user and in the place of its command.
+serai_wait() {
+  [ "$serai_tool" = none ] || export "HOME=$serai_home" "USER=$serai_name" "LOGNAME=$serai_name"
+  export "PATH=$serai_path" SERAI_EXECUTION=-
+  serai_become /bin/sh -c "$serai_waiter" "$serai_sh"
+}
+
+serai_arm() {
+  serai_bind || { serai_refuse no-drop; return 1; }
+  serai_own
+  if [ -n "$serai_split" ]; then
+    (serai_wait) 0<>"$serai_tty" 1>&0 2>"$serai_d/e" 4>&- 5>&-
+  else
+    (serai_wait) 0<>"$serai_tty" 1>&0 2>&0 4>&- 5>&-
+  fi
+  serai_end $?
+}
+
+# How a command ended, and the ends of its streams.
+serai_end() {
+  serai_tell "X $serai_t $1"
   [ -z "$serai_split" ] || printf ${END_FORMAT} "$serai_t" >&5
   printf ${END_FORMAT} "$serai_t"
 }
@@ -147,10 +204,12 @@ while serai_receive <&6; do
   serai_before=$serai_all serai_typed=
   if [ "$serai_lines" = again ]; then
     serai_typed=\${serai_size#-}
+  elif [ "$serai_lines" = never ]; then
+    continue
   else
     eval "$serai_r"
     serai_r=
-    serai_run "$@"
+    if [ -n "$serai_armed" ]; then serai_arm; else serai_run "$@"; fi
     set --
   fi
   [ -n "$serai_saved" ] || continue
@@ -171,9 +230,12 @@ export interface TerminalOptions {
 
 /** The script for the control exec. */
 export function controlScript({ folder, keep, sweeping }: TerminalOptions): string {
-  const loop = [assignment('serai_keep', keep ? '1' : ''), 'serai_d=$1', RUN_COMMAND + LEFTOVERS + LOOP].join(
-    '\n',
-  );
+  const loop = [
+    assignment('serai_keep', keep ? '1' : ''),
+    'serai_d=$1',
+    assignment('serai_waiter', WAITER),
+    RUN_COMMAND + LEFTOVERS + LOOP,
+  ].join('\n');
   return [sweep(sweeping), assignment('serai_d', folder), assignment('serai_loop', loop), CONTROL].join('\n');
 }
 

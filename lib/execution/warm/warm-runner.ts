@@ -1,6 +1,6 @@
 import type { Timer } from '../../base/clock.js';
 import type { AllocationId, RunnerId } from '../../base/ids.js';
-import type { Backoff } from '../../base/backoff.js';
+import { Backoff } from '../../base/backoff.js';
 import type { Environment } from '../../environments/environment.js';
 import type { RunnerUser } from '../../shell/frames.js';
 import type { RunnerBook } from '../runner-book.js';
@@ -33,7 +33,8 @@ export interface Slot {
   place: Place;
   /** How often in a row it opened and did not answer as it has to. */
   wrong: number;
-  retry: Timer | undefined;
+  /** For the next attempt to open a session, or until one that waits is armed. */
+  timer: Timer | undefined;
 }
 
 /** What is known of a runner in one life of its task. */
@@ -51,4 +52,24 @@ export interface WarmRunner {
   book: RunnerBook | undefined;
   user: RunnerUser | undefined;
   isSwept: boolean;
+}
+
+const RETRY_MIN_MS = 500;
+const RETRY_MAX_MS = 30_000;
+
+/** `random` is uniform in [0, 1). */
+export function createSlot(kind: WarmKind, random: () => number): Slot {
+  const backoff = new Backoff({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS, random });
+  return { kind, backoff, place: { name: 'empty' }, wrong: 0, timer: undefined };
+}
+
+export function slotsOf({ slots }: WarmRunner): Slot[] {
+  return WARM_KINDS.map((kind) => slots[kind]);
+}
+
+/** Takes the session out of its place, for whoever is going to use it. */
+export function take(slot: Slot): void {
+  slot.timer?.cancel();
+  slot.timer = undefined;
+  slot.place = { name: 'leased' };
 }

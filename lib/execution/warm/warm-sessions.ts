@@ -11,7 +11,6 @@
  * Not here: the places and their states (warm-runner.ts), what a clean session is (session.ts), the cold path
  * (cold-sessions.ts).
  */
-import { Backoff } from '../../base/backoff.js';
 import { ServiceError } from '../../base/errors.js';
 import type { RunnerId } from '../../base/ids.js';
 import type { Lifecycle, LifecycleState } from '../../base/lifecycle.js';
@@ -28,16 +27,16 @@ import { settlesWithin } from '../within.js';
 import type { OpenerDeps } from './opener.js';
 import { Opener } from './opener.js';
 import { OpeningQueue } from './opening-queue.js';
-import type { Slot, WarmKind, WarmRunner } from './warm-runner.js';
-import { WARM_KINDS } from './warm-runner.js';
+import type { Slot, WarmRunner } from './warm-runner.js';
+import { createSlot, slotsOf, take } from './warm-runner.js';
 
 export interface WarmSessionsDeps extends OpenerDeps {
   /** The way for whatever finds no session ready. */
   readonly cold: SessionSource;
 }
 
-const RETRY_MIN_MS = 500;
-const RETRY_MAX_MS = 30_000;
+/** How long a session waits until it is made ready for the next command as far as can be. */
+const ARM_AFTER_MS = 20;
 /** How long a command waits for the session that the one before has just left; opening another takes as long. */
 const SETTLE_WAIT_MS = 100;
 
@@ -112,7 +111,7 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
     }
     if (!runner || slot?.place.name !== 'idle') return this.#deps.cold.lease(book, kind, signal);
     const { session } = slot.place;
-    slot.place = { name: 'leased' };
+    take(slot);
     return { session, release: (how, run) => this.#release({ runner, slot, session }, how, run) };
   }
 
@@ -121,7 +120,7 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
     const slot = known?.slots.files;
     if (known?.allocationId !== runner.allocationId || slot?.place.name !== 'idle') return undefined;
     const { session } = slot.place;
-    slot.place = { name: 'leased' };
+    take(slot);
     const running = runScriptIn(session, newToken(this.#deps.randomness), script);
     const leased = { runner: known, slot, session };
     void running.then(
@@ -150,10 +149,11 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
     const before = this.#runners.get(id);
     if (before) this.#drop(before);
     this.#came += 1;
+    const random = (): number => this.#deps.randomness.random();
     const added: WarmRunner = {
       ...{ id, environment, allocationId, task, signal, book },
       number: this.#came,
-      slots: { terminal: this.#createSlot('terminal'), files: this.#createSlot('files') },
+      slots: { terminal: createSlot('terminal', random), files: createSlot('files', random) },
       user: undefined,
       isSwept: false,
     };
@@ -163,18 +163,12 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
     return added;
   }
 
-  #createSlot(kind: WarmKind): Slot {
-    const random = (): number => this.#deps.randomness.random();
-    const backoff = new Backoff({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS, random });
-    return { kind, backoff, place: { name: 'empty' }, wrong: 0, retry: undefined };
-  }
-
   /** The life of a task is over, and its sessions with it. */
   #drop(runner: WarmRunner): void {
     if (this.#runners.get(runner.id) === runner) this.#runners.delete(runner.id);
     for (const slot of slotsOf(runner)) {
       this.#queue.remove(slot);
-      slot.retry?.cancel();
+      slot.timer?.cancel();
       if (slot.place.name !== 'idle') continue;
       slot.place.session.destroy();
       this.#vacate(slot);
@@ -202,13 +196,13 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
   /** The second session of a runner comes after the first, which finds out who its user is. */
   #openNextKind(runner: WarmRunner, { kind }: Slot): void {
     const { files } = runner.slots;
-    const isNext = kind === 'terminal' && files.place.name === 'empty' && files.retry === undefined;
+    const isNext = kind === 'terminal' && files.place.name === 'empty' && files.timer === undefined;
     if (isNext && !this.#isOver(runner)) this.#queue.add(files, runner);
   }
 
   /** Puts a clean session in its place, and looks for another one when an exec of it ends. */
   #keep(runner: WarmRunner, slot: Slot, session: CommandSession): void {
-    slot.place = { name: 'idle', session };
+    this.#putBack(runner, slot, session);
     void session.ended.then(() => {
       if (slot.place.name !== 'idle' || slot.place.session !== session) return;
       session.destroy();
@@ -217,15 +211,29 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
     });
   }
 
+  /** One that waits for a while is armed; where commands follow each other that would only take time. */
+  #putBack(runner: WarmRunner, slot: Slot, session: CommandSession): void {
+    const { clock, randomness, config } = this.#deps;
+    slot.place = { name: 'idle', session };
+    if (!session.arm) return;
+    slot.timer = clock.setTimer(ARM_AFTER_MS, () => {
+      slot.timer = undefined;
+      const splitStderr = config.execution.interactiveStderr;
+      if (runner.user) session.arm?.(newToken(randomness), { user: runner.user, splitStderr });
+    });
+  }
+
   #vacate(slot: Slot): void {
+    slot.timer?.cancel();
+    slot.timer = undefined;
     slot.place = { name: 'empty' };
     this.#queue.vacated();
   }
 
   #tryLater(runner: WarmRunner, slot: Slot): void {
     if (this.#isOver(runner)) return;
-    slot.retry = this.#deps.clock.setTimer(slot.backoff.nextMs(), () => {
-      slot.retry = undefined;
+    slot.timer = this.#deps.clock.setTimer(slot.backoff.nextMs(), () => {
+      slot.timer = undefined;
       this.#queue.add(slot, runner);
     });
   }
@@ -247,7 +255,7 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
   async #settle(leased: Leased, run: BookedRun | undefined): Promise<boolean> {
     const { runner, slot, session } = leased;
     if (!(await this.#isInOrder(leased, run)) || this.#isOver(runner)) return false;
-    slot.place = { name: 'idle', session };
+    this.#putBack(runner, slot, session);
     return true;
   }
 
@@ -262,12 +270,12 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
     this.#stop.abort(new ServiceError('STOPPED', 'the service is stopping'));
     await this.#queue.stop();
     const idle = [...this.#runners.values()].flatMap(slotsOf).flatMap((slot) => {
-      slot.retry?.cancel();
+      slot.timer?.cancel();
       return slot.place.name === 'idle' ? [{ slot, session: slot.place.session }] : [];
     });
     await Promise.all(
       idle.map(async ({ slot, session }) => {
-        slot.place = { name: 'leased' };
+        take(slot);
         await session.close();
         this.#vacate(slot);
       }),
@@ -281,8 +289,4 @@ interface Leased {
   readonly runner: WarmRunner;
   readonly slot: Slot;
   readonly session: CommandSession;
-}
-
-function slotsOf({ slots }: WarmRunner): Slot[] {
-  return WARM_KINDS.map((kind) => slots[kind]);
 }
