@@ -23,6 +23,7 @@ export class FramedStream {
   readonly #end: MarkerScanner;
   #start: MarkerScanner | undefined;
   #ended = false;
+  #isHeadless = false;
 
   constructor(token: string, handlers: FrameHandlers) {
     this.#handlers = handlers;
@@ -30,17 +31,48 @@ export class FramedStream {
     this.#end = new MarkerScanner(endMarker(token));
   }
 
+  get started(): boolean {
+    return this.#start === undefined;
+  }
+
   get ended(): boolean {
     return this.#ended;
+  }
+
+  /**
+   * The end marker came without the start marker: the command never began, or its start was lost, as a terminal throws
+   * away what was not read yet when a key interrupts.
+   */
+  get isHeadless(): boolean {
+    return this.#isHeadless;
+  }
+
+  /** Takes a headless stream for what it is: without output, and over. */
+  endHeadless(): void {
+    if (!this.#isHeadless) return;
+    this.#isHeadless = false;
+    this.#start = undefined;
+    this.#ended = true;
+    this.#handlers.ended();
+  }
+
+  /** The end marker was of something else. */
+  forgetHeadless(): void {
+    this.#isHeadless = false;
   }
 
   push(chunk: Buffer): void {
     let rest: Buffer | undefined = chunk;
     if (this.#start) {
       const { before, after } = this.#start.push(chunk);
-      if (before.length > 0) this.#handlers.preamble?.(before);
+      if (before.length > 0) {
+        this.#handlers.preamble?.(before);
+        if (this.#end.push(before).after) this.#isHeadless = true;
+      }
       if (!after) return;
       this.#start = undefined;
+      this.#isHeadless = false;
+      this.#end.flush();
       this.#handlers.started?.();
       rest = after;
     }

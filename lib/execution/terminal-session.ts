@@ -1,7 +1,7 @@
 import type { ExecSession } from '../nomad/api.js';
 import type { ExecEnd } from '../nomad/model.js';
 import type { ControlLine, RunnerProcess } from '../shell/frames.js';
-import { endMarker, parseControlLine } from '../shell/frames.js';
+import { parseControlLine } from '../shell/frames.js';
 import type { ArmedFor, CommandRequest } from '../shell/request.js';
 import { armedRequest, canWait, formatArm, formatDisarm, formatRequest } from '../shell/request.js';
 import { feed, scriptReader } from '../shell/script.js';
@@ -9,7 +9,6 @@ import { controlScript, terminalLoop } from '../shell/terminal.js';
 import { CommandOutcome } from './command-outcome.js';
 import { FramedStream } from './framed-stream.js';
 import { LineReader } from './line-reader.js';
-import { MarkerScanner } from './marker-scanner.js';
 import type {
   Aftermath,
   CommandEnd,
@@ -75,6 +74,9 @@ interface Current {
   readonly outcome: CommandOutcome;
   readonly stdout: FramedStream;
   readonly stderr: FramedStream;
+  readonly streams: readonly FramedStream[];
+  /** The process that waited in an armed loop is to run it, as far as is known. */
+  isOfWaiting: boolean;
   end: CommandEnd | undefined;
 }
 
@@ -118,7 +120,7 @@ class TerminalSession implements CommandSession {
     const text = armed.isOver ? undefined : armedRequest(expected, armed.expected);
     if (!text) return this.#disarm(armed).then(() => this.#run(request, events, formatRequest(request)));
     this.#armed = undefined;
-    return this.#run(expected, events, text);
+    return this.#run(expected, events, text, true);
   }
 
   arm(token: string, expected: ArmedFor): void {
@@ -193,22 +195,22 @@ class TerminalSession implements CommandSession {
     }
   }
 
-  #run(request: CommandRequest, events: CommandEvents, text: Buffer): Promise<CommandEnd> {
+  #run(request: CommandRequest, events: CommandEvents, text: Buffer, isArmed = false): Promise<CommandEnd> {
     const { token } = request;
-    const ended = new MarkerScanner(endMarker(token));
     const stream = (name: 'stdout' | 'stderr'): FramedStream =>
       new FramedStream(token, {
-        preamble: (bytes) => {
-          // The waiting process went before it took the request, which the loop does in its stead.
-          if (name === 'stdout' && ended.push(bytes).after) outcome.retractExit();
-        },
         started: () => events.started(),
         output: (bytes) => events.output(name, bytes),
         ended: () => undefined,
       });
     const [stdout, stderr] = [stream('stdout'), stream('stderr')];
     const outcome = new CommandOutcome(this.#deps.clock, request.splitStderr ? [stdout, stderr] : [stdout]);
-    const current: Current = { request, events, outcome, stdout, stderr, end: undefined };
+    const current: Current = {
+      ...{ request, events, outcome, stdout, stderr },
+      streams: request.splitStderr ? [stdout, stderr] : [stdout],
+      isOfWaiting: isArmed,
+      end: undefined,
+    };
     this.#current = current;
     this.#order?.begin(token);
     if (this.#early) outcome.settle(this.#early);
@@ -242,7 +244,21 @@ class TerminalSession implements CommandSession {
     const current = this.#current;
     if (!current || current.outcome.settled) return;
     current[name].push(chunk);
+    this.#judgeHeadless(current);
     current.outcome.progress();
+  }
+
+  #judgeHeadless(current: Current): void {
+    const { streams, outcome } = current;
+    if (!streams.some(({ isHeadless }) => isHeadless)) return;
+    if (current.isOfWaiting && streams.every(({ isHeadless }) => isHeadless)) {
+      // The waiting process went before it took the request, which the loop does in its stead.
+      current.isOfWaiting = false;
+      outcome.retractExit();
+      for (const stream of streams) stream.forgetHeadless();
+    } else if (streams.some(({ started }) => started)) {
+      for (const stream of streams) stream.endHeadless();
+    }
   }
 
   #controlLine(line: ControlLine | undefined): void {
@@ -261,6 +277,7 @@ class TerminalSession implements CommandSession {
         return;
       case 'started':
         this.#order?.begin(line.token);
+        current.isOfWaiting = false;
         current.events.started();
         return;
       case 'exited':
