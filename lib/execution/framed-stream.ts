@@ -24,6 +24,7 @@ export class FramedStream {
   #start: MarkerScanner | undefined;
   #ended = false;
   #isHeadless = false;
+  #passesOver = false;
 
   constructor(token: string, handlers: FrameHandlers) {
     this.#handlers = handlers;
@@ -56,8 +57,9 @@ export class FramedStream {
     this.#handlers.ended();
   }
 
-  /** The end marker was of something else. */
-  forgetHeadless(): void {
+  /** An end marker without a start, which came or is going to, is of something else. */
+  passOver(): void {
+    this.#passesOver = !this.#isHeadless && this.#start !== undefined;
     this.#isHeadless = false;
   }
 
@@ -67,7 +69,10 @@ export class FramedStream {
       const { before, after } = this.#start.push(chunk);
       if (before.length > 0) {
         this.#handlers.preamble?.(before);
-        if (this.#end.push(before).after) this.#isHeadless = true;
+        if (this.#end.push(before).after) {
+          this.#isHeadless = !this.#passesOver;
+          this.#passesOver = false;
+        }
       }
       if (!after) return;
       this.#start = undefined;

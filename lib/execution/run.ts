@@ -85,6 +85,8 @@ export class Run implements RunningExecution {
   #timeLimit: Timer | undefined;
   /** Nomad says that the task is no longer the one in which the command ran. */
   #taskGone = false;
+  /** The runner did not begin the command, so nothing of it is there. */
+  #isRefused = false;
 
   constructor(deps: RunDeps, book: RunnerBook, request: ExecutionRequest, sink: ExecutionSink) {
     this.#deps = deps;
@@ -179,7 +181,7 @@ export class Run implements RunningExecution {
       await lease.release('gone', this);
       return;
     }
-    const isCut = asked && !this.#endedByItself();
+    const isCut = asked && !this.#isRefused && !this.#endedByItself();
     if (isCut) await this.#book.end(this);
     await lease.release(isCut ? 'cut' : 'ended', this);
   }
@@ -236,6 +238,7 @@ export class Run implements RunningExecution {
   /** What the end of a command means, with Nomad asked where a dead runner would look the same. */
   async #judge(end: CommandEnd): Promise<Exit> {
     if (end.kind === 'refused') {
+      this.#isRefused = true;
       const message = refusalSentence(end.refusal);
       // A client may have changed the runner, which says nothing of the image.
       if (concernsEnvironment(end.refusal) && this.#book.untouched) this.#deps.reportFitness(message);

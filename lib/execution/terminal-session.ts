@@ -1,14 +1,13 @@
 import type { ExecSession } from '../nomad/api.js';
 import type { ExecEnd } from '../nomad/model.js';
 import type { ControlLine, RunnerProcess } from '../shell/frames.js';
-import { parseControlLine } from '../shell/frames.js';
+import { endMarker, parseControlLine } from '../shell/frames.js';
 import type { ArmedFor, CommandRequest } from '../shell/request.js';
 import { armedRequest, canWait, formatArm, formatDisarm, formatRequest } from '../shell/request.js';
 import { feed, scriptReader } from '../shell/script.js';
 import { controlScript, terminalLoop } from '../shell/terminal.js';
-import { CommandOutcome } from './command-outcome.js';
-import { FramedStream } from './framed-stream.js';
 import { LineReader } from './line-reader.js';
+import { MarkerScanner } from './marker-scanner.js';
 import type {
   Aftermath,
   CommandEnd,
@@ -18,6 +17,7 @@ import type {
   SessionOptions,
 } from './session.js';
 import { CLOSE_MS } from './session.js';
+import { TerminalCommand } from './terminal-command.js';
 import { TerminalOrder } from './terminal-order.js';
 import { settlesWithin } from './within.js';
 
@@ -63,21 +63,10 @@ const INTERRUPT_MS = 100;
 interface Armed {
   readonly token: string;
   readonly expected: ArmedFor;
+  /** Find the end that is told of the process on each stream. */
+  readonly ends: { readonly stdout: MarkerScanner; readonly stderr: MarkerScanner };
   /** The process went without a request. */
   isOver: boolean;
-}
-
-interface Current {
-  /** With the token of the loop, where it was armed. */
-  readonly request: CommandRequest;
-  readonly events: CommandEvents;
-  readonly outcome: CommandOutcome;
-  readonly stdout: FramedStream;
-  readonly stderr: FramedStream;
-  readonly streams: readonly FramedStream[];
-  /** The process that waited in an armed loop is to run it, as far as is known. */
-  isOfWaiting: boolean;
-  end: CommandEnd | undefined;
 }
 
 class TerminalSession implements CommandSession {
@@ -87,7 +76,7 @@ class TerminalSession implements CommandSession {
   readonly #terminal: ExecSession;
   readonly #order: TerminalOrder | undefined;
   #root: RunnerProcess | undefined;
-  #current: Current | undefined;
+  #current: TerminalCommand | undefined;
   #armed: Armed | undefined;
   /** How a command that is not here yet will have ended: no folder, or an exec that is gone. */
   #early: CommandEnd | undefined;
@@ -125,7 +114,8 @@ class TerminalSession implements CommandSession {
 
   arm(token: string, expected: ArmedFor): void {
     if (!this.#order || this.#early || this.#armed || !canWait(expected.user)) return;
-    this.#armed = { token, expected, isOver: false };
+    const end = (): MarkerScanner => new MarkerScanner(endMarker(token));
+    this.#armed = { token, expected, ends: { stdout: end(), stderr: end() }, isOver: false };
     this.#current = undefined;
     this.#order.begin(token);
     void this.#control.write(formatArm(token, expected));
@@ -146,12 +136,12 @@ class TerminalSession implements CommandSession {
   }
 
   async settle(): Promise<Aftermath> {
-    if (!this.#order || this.#early || !this.#isWhole()) return 'spent';
+    if (!this.#order || this.#early || !this.#current?.isWhole) return 'spent';
     return this.#order.restored();
   }
 
   pause(): void {
-    this.#current?.outcome.pause();
+    this.#current?.pause();
     this.#terminal.pause();
     this.#control.pause();
   }
@@ -159,12 +149,11 @@ class TerminalSession implements CommandSession {
   resume(): void {
     this.#control.resume();
     this.#terminal.resume();
-    this.#current?.outcome.resume();
+    this.#current?.resume();
   }
 
   flush(): void {
-    this.#current?.stdout.flush();
-    this.#current?.stderr.flush();
+    this.#current?.flush();
   }
 
   close(): Promise<void> {
@@ -196,26 +185,12 @@ class TerminalSession implements CommandSession {
   }
 
   #run(request: CommandRequest, events: CommandEvents, text: Buffer, isArmed = false): Promise<CommandEnd> {
-    const { token } = request;
-    const stream = (name: 'stdout' | 'stderr'): FramedStream =>
-      new FramedStream(token, {
-        started: () => events.started(),
-        output: (bytes) => events.output(name, bytes),
-        ended: () => undefined,
-      });
-    const [stdout, stderr] = [stream('stdout'), stream('stderr')];
-    const outcome = new CommandOutcome(this.#deps.clock, request.splitStderr ? [stdout, stderr] : [stdout]);
-    const current: Current = {
-      ...{ request, events, outcome, stdout, stderr },
-      streams: request.splitStderr ? [stdout, stderr] : [stdout],
-      isOfWaiting: isArmed,
-      end: undefined,
-    };
-    this.#current = current;
-    this.#order?.begin(token);
-    if (this.#early) outcome.settle(this.#early);
+    const command = new TerminalCommand(this.#deps.clock, request, events, isArmed);
+    this.#current = command;
+    this.#order?.begin(request.token);
+    if (this.#early) command.lost(this.#early);
     else void this.#control.write(text);
-    return outcome.end.then((end) => (current.end = end));
+    return command.ended;
   }
 
   /** Sends the waiting process away. Resolves when the loop takes requests again, or never will. */
@@ -233,32 +208,9 @@ class TerminalSession implements CommandSession {
     this.#order?.told(line.isAlone ? 'clean' : 'suspect');
   }
 
-  /** Whether the last command left nothing of its own on the way: it never began, or all of its output is here. */
-  #isWhole(): boolean {
-    const { end, request, stdout, stderr } = this.#current ?? {};
-    if (end?.kind === 'refused') return true;
-    return end?.kind === 'exited' && !!stdout?.ended && (!request?.splitStderr || !!stderr?.ended);
-  }
-
   #output(name: 'stdout' | 'stderr', chunk: Buffer): void {
-    const current = this.#current;
-    if (!current || current.outcome.settled) return;
-    current[name].push(chunk);
-    this.#judgeHeadless(current);
-    current.outcome.progress();
-  }
-
-  #judgeHeadless(current: Current): void {
-    const { streams, outcome } = current;
-    if (!streams.some(({ isHeadless }) => isHeadless)) return;
-    if (current.isOfWaiting && streams.every(({ isHeadless }) => isHeadless)) {
-      // The waiting process went before it took the request, which the loop does in its stead.
-      current.isOfWaiting = false;
-      outcome.retractExit();
-      for (const stream of streams) stream.forgetHeadless();
-    } else if (streams.some(({ started }) => started)) {
-      for (const stream of streams) stream.endHeadless();
-    }
+    if (this.#current) this.#current.output(name, chunk);
+    else if (this.#armed?.ends[name].push(chunk).after) this.#armed.isOver = true;
   }
 
   #controlLine(line: ControlLine | undefined): void {
@@ -271,23 +223,10 @@ class TerminalSession implements CommandSession {
       return;
     }
     if (line.token !== current.request.token && line.token !== '-') return;
-    switch (line.kind) {
-      case 'user':
-        current.events.user(line.user);
-        return;
-      case 'started':
-        this.#order?.begin(line.token);
-        current.isOfWaiting = false;
-        current.events.started();
-        return;
-      case 'exited':
-        current.outcome.exited(line.exitCode);
-        return;
-      case 'idle':
-        this.#order?.told(line.isAlone ? 'clean' : 'suspect');
-        return;
-      case 'refused':
-        current.outcome.settle(line);
+    if (line.kind === 'idle') this.#order?.told(line.isAlone ? 'clean' : 'suspect');
+    else {
+      if (line.kind === 'started') this.#order?.begin(line.token);
+      current.told(line);
     }
   }
 
@@ -295,9 +234,6 @@ class TerminalSession implements CommandSession {
     const lost = { kind: 'lost', exec, end } as const;
     this.#early ??= lost;
     this.#order?.told('spent');
-    const current = this.#current;
-    if (!current || current.outcome.settled || current.outcome.cutOff()) return;
-    this.flush();
-    current.outcome.settle(lost);
+    this.#current?.lost(lost);
   }
 }

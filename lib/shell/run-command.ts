@@ -200,6 +200,11 @@ serai_command() {
 # nothing else where it has no text.
 serai_receive() {
   IFS=' ' read -r serai_t serai_lines serai_size || return 1
+  # The rest of a request of which a process that waited took the beginning, and died.
+  case $serai_t in '' | *[!0-9]*) return 1 ;; esac
+  case $serai_size in '' | *[!0-9-]*) return 1 ;; esac
+  case $serai_last in ?*"$serai_t") return 1 ;; esac
+  serai_last=
   serai_r= serai_split= serai_long= serai_cwd= serai_in= serai_tool= serai_users= serai_armed=
   serai_export() { :; }
   case $serai_lines in

@@ -190,6 +190,7 @@ serai_arm() {
     (serai_wait) 0<>"$serai_tty" 1>&0 2>&0 4>&- 5>&-
   fi
   serai_end $?
+  serai_last=$serai_t
 }
 
 # How a command ended, and the ends of its streams.

@@ -33,6 +33,8 @@ export type Opened =
 
 /** How often a runner may answer wrongly. */
 const MAX_WRONG = 2;
+/** How often a session may be of use for a single command until the image is taken for the cause. */
+const MAX_SINGLES = 2;
 
 /**
  * Opens and checks one session, and draws the conclusions: what the image can do, who its user is, and whether the runner
@@ -98,7 +100,10 @@ export class Opener {
         if (runner.book) runner.book.user ??= checked.user;
         onFitness(environment, undefined);
         if (!runner.book) confirmIdle(id);
-        return checked.kind === 'ready' ? { kind: 'session', session: checked.session } : { kind: 'never' };
+        if (checked.kind === 'ready') return { kind: 'session', session: checked.session };
+        // A runner that is busy may be too slow once.
+        slot.singles += 1;
+        return { kind: slot.singles < MAX_SINGLES ? 'later' : 'never' };
       case 'refused':
         // A client may have changed the runner, which says nothing of the image.
         if (concernsEnvironment(checked.refusal) && !runner.book) {

@@ -33,6 +33,8 @@ export interface Slot {
   place: Place;
   /** How often in a row it opened and did not answer as it has to. */
   wrong: number;
+  /** How often it could run a single command. */
+  singles: number;
   /** For the next attempt to open a session, or until one that waits is armed. */
   timer: Timer | undefined;
 }
@@ -60,7 +62,7 @@ const RETRY_MAX_MS = 30_000;
 /** `random` is uniform in [0, 1). */
 export function createSlot(kind: WarmKind, random: () => number): Slot {
   const backoff = new Backoff({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS, random });
-  return { kind, backoff, place: { name: 'empty' }, wrong: 0, timer: undefined };
+  return { kind, backoff, place: { name: 'empty' }, wrong: 0, singles: 0, timer: undefined };
 }
 
 export function slotsOf({ slots }: WarmRunner): Slot[] {
