@@ -206,8 +206,8 @@ describe('WarmSessions that open', () => {
       await fixture.clock.advance(60_000);
       expect([fixture.replaced, fixture.terminals.sessions.length, fixture.fitness]).to.deep.equal([
         [],
-        1,
-        [undefined, undefined],
+        2,
+        [undefined, undefined, undefined],
       ]);
       await fixture.lease(fixture.bookOf(runner));
       expect(fixture.cold).to.equal(1);
