@@ -7,6 +7,7 @@
  * runner idle; a write that fails destroys it, since nobody knows what Nomad made of it.
  */
 import { orAbort, throwIfAborted } from '../base/abort.js';
+import type { Clock } from '../base/clock.js';
 import { hasCode, messageOf, ServiceError } from '../base/errors.js';
 import type { EnvironmentId, RunnerId } from '../base/ids.js';
 import type { Nomad } from '../nomad/api.js';
@@ -21,6 +22,7 @@ import type { World } from './world.js';
 
 export interface ClaimsDeps {
   readonly nomad: Nomad;
+  readonly clock: Clock;
   readonly world: World;
   /** True while events arrive, so that what is known of an allocation is what Nomad has. */
   readonly isFollowing: () => boolean;
@@ -45,14 +47,42 @@ interface Attempt {
   readonly failure?: ServiceError;
 }
 
+/** How long the refill of a pool makes way for claims: Nomad would do its work first, since it was asked for first. */
+const QUIET_MS = 50;
+
 export class Claims {
   readonly #deps: ClaimsDeps;
+  readonly #waiting: (() => void)[] = [];
+  #underWay = 0;
 
   constructor(deps: ClaimsDeps) {
     this.#deps = deps;
   }
 
+  /** Hands out a runner. */
   async claim(options: ClaimOptions): Promise<RunnerHandle> {
+    this.#underWay += 1;
+    try {
+      return await this.#claim(options);
+    } finally {
+      this.#underWay -= 1;
+      if (this.#underWay === 0) for (const resolve of this.#waiting.splice(0)) resolve();
+    }
+  }
+
+  /** Resolves when no claim is under way, or after 50 ms. */
+  quiet(): Promise<void> {
+    if (this.#underWay === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = this.#deps.clock.setTimer(QUIET_MS, resolve);
+      this.#waiting.push(() => {
+        timer.cancel();
+        resolve();
+      });
+    });
+  }
+
+  async #claim(options: ClaimOptions): Promise<RunnerHandle> {
     const { world, handleOf } = this.#deps;
     const { environmentId, inactivityTimeoutSeconds: timeoutSeconds, requestSignal } = options;
     let failedWrites = 0;

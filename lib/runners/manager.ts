@@ -86,7 +86,8 @@ export class RunnerManager implements Runners, Lifecycle {
         if (!this.#follower.following) await witness.lookAtAllocation(allocationId);
       },
     });
-    this.#registrar = new Registrar({ jobs: nomad.jobs, world, log, background });
+    const quiet = (): Promise<void> => this.#claims.quiet();
+    this.#registrar = new Registrar({ jobs: nomad.jobs, world, log, background, quiet });
     this.#removals = new Removals({
       jobs: nomad.jobs,
       clock,
@@ -96,8 +97,7 @@ export class RunnerManager implements Runners, Lifecycle {
       registered: (id) => this.#registrar.settled(id),
       onPurged: (id) => world.dispatch({ kind: 'purged', id }),
     });
-    const removals = this.#removals;
-    this.#catalog = new Catalog({ store, world, removals, clock, randomness, log, background });
+    this.#catalog = new Catalog({ store, world, removals: this.#removals, clock, randomness, log, background });
     this.#follower = new Follower({
       nomad,
       clock,
@@ -111,6 +111,7 @@ export class RunnerManager implements Runners, Lifecycle {
     });
     this.#claims = new Claims({
       nomad,
+      clock,
       world,
       isFollowing: () => this.#follower.following,
       handleOf: (id) => this.#handles.get(id),

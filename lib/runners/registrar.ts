@@ -13,6 +13,8 @@ export interface RegistrarDeps {
   readonly world: World;
   readonly log: Logger;
   readonly background: Background;
+  /** Resolves when no client waits for a claim, or after a short while: a registration can wait for those who do. */
+  readonly quiet: () => Promise<void>;
 }
 
 const PARALLEL = 20;
@@ -41,7 +43,9 @@ export class Registrar {
   }
 
   async #register(id: RunnerId, signal: AbortSignal): Promise<void> {
-    const { jobs, world, log } = this.#deps;
+    const { jobs, world, log, quiet } = this.#deps;
+    await quiet();
+    if (signal.aborted) return;
     try {
       await this.#slots.with(async () => {
         const runner = runnerOf(world.state, id);

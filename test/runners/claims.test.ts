@@ -207,13 +207,28 @@ describe('claiming a runner', () => {
     const claiming = claim();
     await settle();
     await manager.putEnvironment(anEnvironment({ image: 'python:3.14' }));
-    await settle();
+    // New runners make way for the claim, and not for long.
+    await fixture.clock.advance(50);
     written.open();
     const runner = await claiming;
     expect(old.has(runner.id)).to.equal(false);
     expect(runner.environment.image).to.equal('python:3.14');
     await settle();
     for (const id of old) expect(nomad.jobDocuments.has(id)).to.equal(false);
+  });
+
+  it('talks to Nomad before the refill of the pool does', async () => {
+    fixture = await startRunners();
+    const { nomad, claim } = fixture;
+    const asked: string[] = [];
+    const old = new Set(nomad.runnerJobs(7));
+    nomad.before = ({ op, id }) => {
+      if (op === 'register') asked.push(old.has(id) ? 'claim' : 'refill');
+      return undefined;
+    };
+    await Promise.all([claim(), claim()]);
+    await settle();
+    expect(asked).to.deep.equal(['claim', 'claim', 'refill', 'refill']);
   });
 
   it('gives the runner back where the client left meanwhile', async () => {
