@@ -97,7 +97,15 @@ export class RunnerManager implements Runners, Lifecycle {
       registered: (id) => this.#registrar.settled(id),
       onPurged: (id) => world.dispatch({ kind: 'purged', id }),
     });
-    this.#catalog = new Catalog({ store, world, removals: this.#removals, clock, randomness, log, background });
+    this.#catalog = new Catalog({
+      store,
+      world,
+      removals: this.#removals,
+      clock,
+      randomness,
+      log,
+      background,
+    });
     this.#follower = new Follower({
       nomad,
       clock,
