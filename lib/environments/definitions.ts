@@ -62,7 +62,7 @@ const schema: JSONSchemaType<DefinitionFile> = {
     id: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
     name: text,
     image: text,
-    prewarmingPoolSize: { type: 'integer', minimum: 0, maximum: 100_000 },
+    prewarmingPoolSize: { type: 'integer', minimum: 0, maximum: 10_000 },
     cpuLimit: { type: 'integer', minimum: 1 },
     memoryLimit: { type: 'integer', minimum: 10 },
     networkAccess: { type: 'boolean' },

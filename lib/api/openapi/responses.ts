@@ -19,8 +19,15 @@ export function responsesOf(operation: Operation, peerStatuses: boolean): Record
     byStatus.set(status, [...(byStatus.get(status) ?? []), { code, errorCode }]);
   }
   for (const [status, codes] of byStatus) responses[status] = failure(codes);
+  responses[HEAD_TOO_LARGE] = {
+    description: 'The address and the header fields are longer than the server reads.',
+    content: { 'application/json': { schema: documentSchema(failureAnswer) } },
+  };
   return responses;
 }
+
+/** Answered by the HTTP server itself, before any operation is known. */
+const HEAD_TOO_LARGE = 431;
 
 const WWW_AUTHENTICATE: HeaderObject = {
   description: 'Names the scheme `Bearer`.',

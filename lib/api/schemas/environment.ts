@@ -13,7 +13,7 @@ import { answer, choice, dictionary, integer, list, nullable, object, text, told
 import { environmentIdNumber, flag, variables } from './values.js';
 
 /** Beyond this a pool size is a slip of the keyboard. */
-const MAX_POOL_SIZE = 100_000;
+const MAX_POOL_SIZE = 10_000;
 const MAX_INT32 = 2_147_483_647;
 /** Nomad refuses a task with less. */
 const MIN_MEMORY_MB = 10;
