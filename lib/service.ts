@@ -95,7 +95,10 @@ export class Service implements Lifecycle {
       pool: config.pool,
       runners: config.runners,
     });
-    const folders = new SessionFolders(config.cluster.replica ?? replicaName(config.server.port), randomness);
+    const folders = new SessionFolders(
+      config.cluster.replica ?? replicaName(config.server.port, randomness),
+      randomness,
+    );
     const cold = new ColdSessions({ ...shared, nomad: this.#nomad, folders });
     this.#warm = config.execution.warm === 'on' ? this.#createWarm({ ...shared, folders, cold }) : undefined;
     const inRunners = {
@@ -265,10 +268,11 @@ export class Service implements Lifecycle {
 }
 
 /** The same after a restart, and another for every service on the machine. */
-function replicaName(port: number): string {
+function replicaName(port: number, randomness: Randomness): string {
   const host = hostname()
     .toLowerCase()
     .replace(/[^a-z0-9]/g, '_')
     .slice(0, 34);
-  return `${host}_${port}`;
+  // A free port is another one each time, and two services may have taken one.
+  return `${host}_${port === 0 ? randomness.uuid().slice(0, 5) : port}`;
 }

@@ -26,9 +26,10 @@ export class ColdSessions implements SessionSource {
       runner: book.runner,
       folder: folders.next(),
       keep: false,
-      sweeping: book.sweepOnce() ? folders.names : undefined,
+      sweeping: book.isSwept ? undefined : folders.names,
       signal,
     });
+    book.isSwept = true;
     return { session, release: (how) => endSession(session, how === 'gone') };
   }
 }

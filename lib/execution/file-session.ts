@@ -7,6 +7,7 @@ import type { CommandRequest } from '../shell/request.js';
 import { formatAgain, formatRequest } from '../shell/request.js';
 import { scriptReader } from '../shell/script.js';
 import { CommandOutcome } from './command-outcome.js';
+import { endExec } from './end-exec.js';
 import { FramedStream } from './framed-stream.js';
 import { LineReader } from './line-reader.js';
 import type {
@@ -17,7 +18,7 @@ import type {
   SessionDeps,
   SessionOptions,
 } from './session.js';
-import { CLOSE_MS, SETTLE_MS } from './session.js';
+import { SETTLE_MS } from './session.js';
 import { settlesWithin } from './within.js';
 
 /**
@@ -158,7 +159,7 @@ class FileSession implements CommandSession {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
+    this.#closing ??= endExec(this.#deps, this.#exec);
     return this.#closing;
   }
 
@@ -191,13 +192,6 @@ class FileSession implements CommandSession {
     });
     await settlesWithin(this.#deps.clock, SETTLE_MS, word);
     return said() ?? 'spent';
-  }
-
-  async #close(): Promise<void> {
-    this.#exec.resume();
-    this.#exec.closeStdin();
-    await settlesWithin(this.#deps.clock, CLOSE_MS, this.#exec.end);
-    this.#exec.destroy();
   }
 
   #askAgain(current: Current): void {

@@ -7,6 +7,7 @@ import type { CommandRequest } from '../shell/request.js';
 import { formatRequest } from '../shell/request.js';
 import { feed, scriptReader } from '../shell/script.js';
 import { CommandOutcome } from './command-outcome.js';
+import { endExec } from './end-exec.js';
 import { FramedStream } from './framed-stream.js';
 import { LineReader } from './line-reader.js';
 import type {
@@ -17,8 +18,6 @@ import type {
   SessionDeps,
   SessionOptions,
 } from './session.js';
-import { CLOSE_MS } from './session.js';
-import { settlesWithin } from './within.js';
 
 /** Opens a session without a terminal, for one command (shell/pipe.ts). Rejects as `openExec` does. */
 export async function openPipeSession(deps: SessionDeps, options: SessionOptions): Promise<CommandSession> {
@@ -120,18 +119,11 @@ class PipeSession implements CommandSession {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
+    this.#closing ??= endExec(this.#deps, this.#exec);
     return this.#closing;
   }
 
   destroy(): void {
-    this.#exec.destroy();
-  }
-
-  async #close(): Promise<void> {
-    this.#exec.resume();
-    this.#exec.closeStdin();
-    await settlesWithin(this.#deps.clock, CLOSE_MS, this.#exec.end);
     this.#exec.destroy();
   }
 

@@ -37,11 +37,12 @@ export class RunnerBook {
   readonly runner: ClaimedRunner;
   /** Who unprivileged commands are; found out by the first one. */
   user: RunnerUser | undefined;
+  /** A session was opened here, and with the first one what services that died have left was swept away. */
+  isSwept: boolean;
   readonly #deps: KillDeps;
   readonly #log: Logger;
   readonly #runs = new Set<BookedRun>();
   #entries = 0;
-  #isSwept: boolean;
   readonly #ended: ExecutionId[] = [];
   #dirty = false;
   #sweeping: Promise<void> = Promise.resolve();
@@ -50,7 +51,7 @@ export class RunnerBook {
     this.#deps = deps;
     this.runner = runner;
     this.user = known.user;
-    this.#isSwept = known.isSwept ?? false;
+    this.isSwept = known.isSwept ?? false;
     this.#log = deps.log.child({ runnerId: runner.id });
   }
 
@@ -64,21 +65,17 @@ export class RunnerBook {
     return this.#entries <= 1;
   }
 
-  /** True for the first who asks: who opens a session then, sweeps away what services that died have left there. */
-  sweepOnce(): boolean {
-    const isFirst = !this.#isSwept;
-    this.#isSwept = true;
-    return isFirst;
-  }
-
-  /** Resolves once the run may open a session; from then on it counts. */
-  async enter(run: BookedRun): Promise<void> {
+  /**
+   * Resolves once the run may open a session; from then on it counts. One of our own, which does nothing, leaves the runner
+   * untouched.
+   */
+  async enter(run: BookedRun, isOwn = false): Promise<void> {
     for (let seen; seen !== this.#sweeping;) {
       seen = this.#sweeping;
       await seen;
     }
     this.#runs.add(run);
-    this.#entries += 1;
+    if (!isOwn) this.#entries += 1;
   }
 
   /** The run ended by itself: what it left behind may live. */

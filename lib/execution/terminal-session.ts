@@ -6,6 +6,7 @@ import type { ArmedFor, CommandRequest } from '../shell/request.js';
 import { armedRequest, canWait, formatArm, formatDisarm, formatRequest } from '../shell/request.js';
 import { feed, scriptReader } from '../shell/script.js';
 import { controlScript, terminalLoop } from '../shell/terminal.js';
+import { endExec } from './end-exec.js';
 import { LineReader } from './line-reader.js';
 import { MarkerScanner } from './marker-scanner.js';
 import type {
@@ -44,14 +45,6 @@ export async function openTerminalSession(
   if (terminal.status === 'fulfilled') terminal.value.destroy();
   if (control.status === 'fulfilled') await endExec(deps, control.value);
   throw control.status === 'rejected' ? control.reason : (terminal as PromiseRejectedResult).reason;
-}
-
-/** Ends an exec by the end of its input; what does not take that is dropped. */
-async function endExec({ clock }: SessionDeps, exec: ExecSession): Promise<void> {
-  exec.resume();
-  exec.closeStdin();
-  await settlesWithin(clock, CLOSE_MS, exec.end);
-  exec.destroy();
 }
 
 /** What the keys Ctrl-D and Ctrl-C send. */

@@ -1,6 +1,5 @@
 import { deadline, orAbort } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
-import { ServiceError } from '../base/errors.js';
 import type { EnvironmentId, Randomness } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import type { Environment } from '../environments/environment.js';
@@ -10,6 +9,7 @@ import type { Background } from './background.js';
 import { Persistent } from './persistent.js';
 import type { Removals } from './removals.js';
 import type { World } from './world.js';
+import { unknownEnvironment } from './unknown.js';
 
 export interface CatalogDeps {
   readonly store: EnvironmentStore;
@@ -25,7 +25,7 @@ export interface CatalogDeps {
 const CLAIMS_SETTLE_MS = 30_000;
 
 /**
- * Changes of environments: each is written to Nomad first and then in force. Those of one environment happen one after
+ * The environments, and changes of them: each is written to Nomad first and then in force. Those of one environment happen one after
  * the other, so that the last one asked for is the one that stays.
  */
 export class Catalog {
@@ -36,6 +36,21 @@ export class Catalog {
 
   constructor(deps: CatalogDeps) {
     this.#deps = deps;
+  }
+
+  /** Those that are wanted, in order of id. */
+  list(): Environment[] {
+    return [...this.#deps.world.state.pools.values()]
+      .filter((pool) => pool.phase === 'wanted')
+      .map((pool) => pool.stored.environment)
+      .sort((a, b) => a.id - b.id);
+  }
+
+  /** ENVIRONMENT_NOT_FOUND. */
+  get(id: EnvironmentId): Environment {
+    const pool = this.#deps.world.state.pools.get(id);
+    if (pool?.phase === 'wanted') return pool.stored.environment;
+    throw unknownEnvironment(id);
   }
 
   put(environment: Environment): Promise<'created' | 'replaced' | 'unchanged'> {
@@ -58,9 +73,7 @@ export class Catalog {
     const { world, clock, randomness, log, background } = this.#deps;
     return this.#inOrder(id, async () => {
       if (!world.state.pools.has(id)) {
-        throw new ServiceError('ENVIRONMENT_NOT_FOUND', `there is no environment ${id}`, {
-          details: { environmentId: id },
-        });
+        throw unknownEnvironment(id);
       }
       const deletion =
         this.#deletions.get(id) ??

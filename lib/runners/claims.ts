@@ -19,6 +19,7 @@ import { currentOf } from './allocation-record.js';
 import { isCurrent, runnerOf } from './state.js';
 import { describeReason } from './statistics.js';
 import type { World } from './world.js';
+import { unknownEnvironment } from './unknown.js';
 
 export interface ClaimsDeps {
   readonly nomad: Nomad;
@@ -109,9 +110,7 @@ export class Claims {
     const { state } = this.#deps.world;
     const pool = state.pools.get(environmentId);
     if (pool?.phase !== 'wanted') {
-      throw new ServiceError('ENVIRONMENT_NOT_FOUND', `there is no environment ${environmentId}`, {
-        details: { environmentId },
-      });
+      throw unknownEnvironment(environmentId);
     }
     const id = oldestIdle(state, environmentId);
     if (id !== undefined) return id;

@@ -109,10 +109,3 @@ export function runnerGone(id: string, reason: GoneReason): ServiceError {
     details: { runnerId: id, reason },
   });
 }
-
-/** The error of an id that is in no client's hands, and may be of a runner that was or of none. */
-export function unknownRunner(id: string): ServiceError {
-  return new ServiceError('RUNNER_GONE', `runner ${id} is not in use: it is gone, or never was`, {
-    details: { runnerId: id },
-  });
-}

@@ -16,7 +16,6 @@ import { Catalog } from './catalog.js';
 import type { ClaimOptions } from './claims.js';
 import { Claims } from './claims.js';
 import { Follower } from './follow.js';
-import { unknownRunner } from './handle.js';
 import { Handles } from './handles.js';
 import { Lives } from './lives.js';
 import type { Effect } from './observation.js';
@@ -27,6 +26,7 @@ import { runnerOf } from './state.js';
 import { createStatistics } from './statistics.js';
 import { Witness } from './witness.js';
 import { UnfitEnvironments } from './unfit.js';
+import { unknownRunner } from './unknown.js';
 import { World } from './world.js';
 
 export interface RunnerManagerDeps {
@@ -188,19 +188,12 @@ export class RunnerManager implements Runners, Lifecycle {
 
   environments(): Environment[] {
     this.#assertReady();
-    return [...this.#world.state.pools.values()]
-      .filter((pool) => pool.phase === 'wanted')
-      .map((pool) => pool.stored.environment)
-      .sort((a, b) => a.id - b.id);
+    return this.#catalog.list();
   }
 
   environment(id: EnvironmentId): Environment {
     this.#assertReady();
-    const pool = this.#world.state.pools.get(id);
-    if (pool?.phase === 'wanted') return pool.stored.environment;
-    throw new ServiceError('ENVIRONMENT_NOT_FOUND', `there is no environment ${id}`, {
-      details: { environmentId: id },
-    });
+    return this.#catalog.get(id);
   }
 
   async refreshEnvironments(signal?: AbortSignal): Promise<void> {

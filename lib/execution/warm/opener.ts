@@ -53,7 +53,7 @@ export class Opener {
   async open(runner: WarmRunner, slot: Slot, came: number, signal: AbortSignal): Promise<Opened> {
     const { book } = runner;
     const booked: BookedRun = { id: this.#newId(), root: undefined };
-    await book?.enter(booked);
+    await book?.enter(booked, true);
     try {
       const checked = await this.#check(runner, slot, signal);
       if (checked.kind === 'ready' && signal.aborted) checked.session.destroy();
@@ -67,20 +67,20 @@ export class Opener {
     return newExecutionId(this.#deps.randomness);
   }
 
-  #check(runner: WarmRunner, slot: Slot, signal: AbortSignal): Promise<Checked> {
+  async #check(runner: WarmRunner, slot: Slot, signal: AbortSignal): Promise<Checked> {
     const { open, folders } = this.#deps;
-    const isFirst = !runner.isSwept;
-    runner.isSwept = true;
-    return openChecked(this.#deps, {
+    const checked = await openChecked(this.#deps, {
       runner,
       environment: runner.environment,
       open: open[slot.kind],
       user: runner.user ?? runner.book?.user,
       folder: folders.next(),
       keep: true,
-      sweeping: isFirst ? folders.names : undefined,
+      sweeping: runner.isSwept ? undefined : folders.names,
       signal,
     });
+    if (checked.kind !== 'unavailable') runner.isSwept = true;
+    return checked;
   }
 
   #conclude(runner: WarmRunner, slot: Slot, checked: Checked, came: number): Opened {

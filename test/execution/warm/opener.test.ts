@@ -38,8 +38,20 @@ describe('WarmSessions that open', () => {
       const runner = await fixture.ready();
       expect(fixture.terminals.last.options.sweeping?.family).to.match(/^\/tmp\/\.serai-test-$/);
       expect(fixture.files.last.options.sweeping).to.equal(undefined);
-      expect(fixture.bookOf(runner).sweepOnce()).to.equal(false);
-      expect(new RunnerBook({ ...fixture, log: silentLogger }, runner).sweepOnce()).to.equal(true);
+      expect(fixture.bookOf(runner).isSwept).to.equal(true);
+      expect(new RunnerBook({ ...fixture, log: silentLogger }, runner).isSwept).to.equal(false);
+    });
+
+    it('sweeps all the same where the first session could not be opened', async () => {
+      const busy = (): Promise<never> =>
+        Promise.reject(new ServiceError('NOMAD_OVERLOADED', 'too many connections'));
+      fixture.terminals.plans.push(busy);
+      fixture.files.plans.push(busy);
+      const runner = await fixture.ready();
+      expect(fixture.bookOf(runner).isSwept).to.equal(false);
+      await fixture.clock.advance(1000);
+      expect(fixture.terminals.last.options.sweeping).to.not.equal(undefined);
+      expect(fixture.bookOf(runner).isSwept).to.equal(true);
     });
 
     it('opens so many at once, those of runners in use first, then those that came first', async () => {
