@@ -2,9 +2,9 @@ import type { RunnerUser } from './frames.js';
 import { assignment, quote } from './quote.js';
 
 /**
- * A request to run one command, as the scripts in the runner read it: a header line with its token, its number of lines and its
- * length in bytes, then that much shell, which is nothing but quoted assignments, a function that exports quoted
- * variables, and `set --`.
+ * A request to run one command, as the scripts in the runner read it: a header line with its token, its number of lines
+ * and its length in bytes, then that much shell, which is nothing but quoted assignments, a function that exports
+ * quoted variables, and `set --`.
  *
  * A short one is read line by line; of a longer one, or one that is not all ASCII (some shells read characters), the
  * header says 0 lines, and it is read by its length.

@@ -27,16 +27,15 @@ import { SWEEP, sweep } from './sweep.js';
  * Each command opens the terminal and fifo e anew: a program may leave what it opened in non-blocking mode, and neither
  * the loop nor the next command is to meet that.
  *
- * After a command the loop puts the terminal in order: unread input is thrown away, output that was stopped goes on, modes and size are
- * as at the beginning. Then it says that it is idle, and whether a process lives that did not before the command. What
- * cannot be put in order ends the loop.
+ * After a command the loop puts the terminal in order: unread input is thrown away, output that was stopped goes on,
+ * modes and size are as at the beginning. Then it says that it is idle, and whether a process lives that did not before
+ * the command. What cannot be put in order ends the loop. A request with the word `again` for its number of lines asks for
+ * the same once more; its last word is a text that was typed behind all other input, so that none of that is still on its
+ * way.
  *
- * While nothing is asked for, the loop may be *armed*: a process that is the user's already waits for the next request, which saves half
- * of the way to the command. It holds nothing that the command would not, but the fifo from which it takes its own request.
- * Should it be killed meanwhile, the loop takes the request itself.
- *
- * A request with the word `again` for its number of lines asks for that once more; its last word
- * is a text that was typed behind all other input, so that none of it is still on its way.
+ * While nothing is asked for, the loop may be *armed*: a process that is the user's already waits for the next request,
+ * which saves half of the way to the command. It holds nothing that the command would not, but the fifo from which it
+ * takes its own request. Should it be killed meanwhile, the loop takes the request itself.
  */
 const CONTROL = script(`
 ${CHECK_TOOLS}
