@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/base/clock.js';
 import { systemClock } from '../../lib/base/clock.js';
+import type { Randomness } from '../../lib/base/ids.js';
 import { systemRandomness } from '../../lib/base/ids.js';
 import { silentLogger } from '../../lib/base/log.js';
 import type { ExecutionConfig } from '../../lib/config/config.js';
@@ -13,9 +14,12 @@ import type { SessionSource } from '../../lib/execution/session-source.js';
 import type { ClaimedRunner } from '../../lib/runners/runner.js';
 import { RecordingSink } from './recording-sink.js';
 
-/** Names of a service of its own. */
-export function testFolders(): SessionFolders {
-  return new SessionFolders('test', systemRandomness);
+/**
+ * Names of a service of its own. Nobody else has them: who opens a session sweeps away what another boot of the same
+ * replica has left, and execs of tests are processes of this machine.
+ */
+export function testFolders(randomness: Randomness = systemRandomness): SessionFolders {
+  return new SessionFolders(`test${systemRandomness.uuid().replaceAll('-', '')}`, randomness);
 }
 
 export const EXECUTION_CONFIG: ExecutionConfig = {

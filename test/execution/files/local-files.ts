@@ -9,10 +9,9 @@ import { silentLogger } from '../../../lib/base/log.js';
 import { ColdSessions } from '../../../lib/execution/cold-sessions.js';
 import { FileTransfers } from '../../../lib/execution/files/transfers.js';
 import { RunnerBooks } from '../../../lib/execution/runner-books.js';
-import { SessionFolders } from '../../../lib/execution/session-folders.js';
 import type { FileEntry } from '../../../lib/protocol/files.js';
 import { TestRunner } from '../../support/claimed-runner.js';
-import { EXECUTION_CONFIG } from '../../support/executions.js';
+import { EXECUTION_CONFIG, testFolders } from '../../support/executions.js';
 import { KeptSession } from '../../support/kept-session.js';
 import { LocalExecs } from '../../support/local-exec.js';
 import { isRoot } from '../../support/needs.js';
@@ -67,7 +66,7 @@ export class LocalFiles {
       log: silentLogger,
     };
     const randomness = { ...systemRandomness, uuid: () => this.#newId() };
-    const folders = new SessionFolders('test', randomness);
+    const folders = testFolders(randomness);
     this.kept = temperature === 'warm' ? new KeptSession(shared, () => folders.next()) : undefined;
     this.files = new FileTransfers({
       ...shared,
