@@ -53,6 +53,14 @@ export class Catalog {
     throw unknownEnvironment(id);
   }
 
+  /** Reads the templates of Nomad again; what happened since it began wins over what it read. */
+  async refresh(signal: AbortSignal | undefined): Promise<void> {
+    const { store, world } = this.#deps;
+    const startedAt = world.state.sequence;
+    const templates = await store.list(signal);
+    world.dispatch({ kind: 'templates', startedAt, templates });
+  }
+
   put(environment: Environment): Promise<'created' | 'replaced' | 'unchanged'> {
     const { store, world, background } = this.#deps;
     return this.#inOrder(environment.id, async () => {

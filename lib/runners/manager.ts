@@ -198,9 +198,7 @@ export class RunnerManager implements Runners, Lifecycle {
 
   async refreshEnvironments(signal?: AbortSignal): Promise<void> {
     this.#assertReady();
-    const startedAt = this.#world.state.sequence;
-    const templates = await this.#deps.environments.list(signal);
-    this.#world.dispatch({ kind: 'templates', startedAt, templates });
+    await this.#catalog.refresh(signal);
   }
 
   async putEnvironment(environment: Environment): Promise<'created' | 'replaced' | 'unchanged'> {
