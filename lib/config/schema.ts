@@ -215,7 +215,7 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
       expected: 'up to 40 of a-z, 0-9 and _',
       reload: 'restart',
       description:
-        'Name of this service, the same after a restart and no other’s: by it a restarted service knows what it had open in runners. Without it, host name and port.',
+        'Name of this service, the same after a restart and no other’s: by it a restarted service knows what it had open in runners. Without it, host name and port; with port 0 another one at each start.',
     },
   }),
   api: section('What answers look like.', {
