@@ -10,6 +10,8 @@ export type EnvironmentId = Branded<number, 'EnvironmentId'>;
 export type RunnerId = Branded<string, 'RunnerId'>;
 /** One prepared or running command of a runner. */
 export type ExecutionId = Branded<string, 'ExecutionId'>;
+/** Name of one service among those that share a Nomad; the same after its restart. */
+export type ReplicaId = Branded<string, 'ReplicaId'>;
 /** Nomad's id of an allocation. */
 export type AllocationId = Branded<string, 'AllocationId'>;
 
@@ -50,6 +52,11 @@ export function newExecutionId(randomness: Randomness): ExecutionId {
 /** Brands an id that came from a client's query; whether it exists is looked up, never assumed. */
 export function executionId(value: string): ExecutionId {
   return value as ExecutionId;
+}
+
+/** Brands the name of a replica: one that was configured, or that Nomad sent. */
+export function replicaId(value: string): ReplicaId {
+  return value as ReplicaId;
 }
 
 /** Brands an allocation id that Nomad sent. */

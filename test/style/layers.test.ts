@@ -9,6 +9,7 @@ const RANKS: Readonly<Record<string, number>> = {
   protocol: 1,
   shell: 1,
   nomad: 2,
+  cluster: 3,
   environments: 3,
   runners: 4,
   execution: 5,
