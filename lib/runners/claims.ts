@@ -1,17 +1,19 @@
 /**
  * Claims: take first, then talk to Nomad.
  *
- * The runner leaves the idle set in the same turn in which it is chosen, so no other claim can choose it. Then its job
- * is read and written back with `used`, under the index that was read: whoever else wrote to it meanwhile was first.
- * Only when Nomad has it, and the allocation still runs, does the client get the runner. A read that fails leaves the
- * runner idle; a write that fails destroys it, since nobody knows what Nomad made of it.
+ * The runner leaves the idle set in the same turn in which it is chosen, so no other claim can choose it. Then its job,
+ * as an event showed it or as it is read now, is written back with `used`, under its index: whoever else wrote to it
+ * meanwhile was first. Only when Nomad has it, and the allocation still runs, does the client get the runner. A read
+ * that fails leaves the runner idle; a write that fails destroys it, since nobody knows what Nomad made of it.
  */
 import { orAbort, throwIfAborted } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { hasCode, messageOf, ServiceError } from '../base/errors.js';
 import type { EnvironmentId, RunnerId } from '../base/ids.js';
 import type { Nomad } from '../nomad/api.js';
+import type { WireJob } from '../nomad/wire.js';
 import type { RunnerHandle } from './handle.js';
+import type { JobDocuments } from './job-documents.js';
 import { createClaimedJob, readRunnerJob } from './job.js';
 import type { ClaimOutcome } from './observation.js';
 import { oldestIdle } from './pool.js';
@@ -25,6 +27,7 @@ export interface ClaimsDeps {
   readonly nomad: Nomad;
   readonly clock: Clock;
   readonly world: World;
+  readonly documents: Pick<JobDocuments, 'take'>;
   /** True while events arrive, so that what is known of an allocation is what Nomad has. */
   readonly isFollowing: () => boolean;
   /** The handle of a runner that was just claimed. */
@@ -48,13 +51,12 @@ interface Attempt {
   readonly failure?: ServiceError;
 }
 
-/** How long the refill of a pool makes way for claims: Nomad would do its work first, since it was asked for first. */
-const QUIET_MS = 50;
+/** A write that takes longer than this says that Nomad is in trouble. */
+const SLOW_WRITE_MS = 250;
 
 export class Claims {
   readonly #deps: ClaimsDeps;
-  readonly #waiting: (() => void)[] = [];
-  #underWay = 0;
+  readonly #writes = new Set<{ readonly sinceMs: number }>();
 
   constructor(deps: ClaimsDeps) {
     this.#deps = deps;
@@ -62,28 +64,6 @@ export class Claims {
 
   /** Hands out a runner. */
   async claim(options: ClaimOptions): Promise<RunnerHandle> {
-    this.#underWay += 1;
-    try {
-      return await this.#claim(options);
-    } finally {
-      this.#underWay -= 1;
-      if (this.#underWay === 0) for (const resolve of this.#waiting.splice(0)) resolve();
-    }
-  }
-
-  /** Resolves when no claim is under way, or after 50 ms. */
-  quiet(): Promise<void> {
-    if (this.#underWay === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = this.#deps.clock.setTimer(QUIET_MS, resolve);
-      this.#waiting.push(() => {
-        timer.cancel();
-        resolve();
-      });
-    });
-  }
-
-  async #claim(options: ClaimOptions): Promise<RunnerHandle> {
     const { world, handleOf } = this.#deps;
     const { environmentId, inactivityTimeoutSeconds: timeoutSeconds, requestSignal } = options;
     let failedWrites = 0;
@@ -133,10 +113,11 @@ export class Claims {
   }
 
   async #attempt(id: RunnerId, timeoutSeconds: number): Promise<Attempt> {
-    const { nomad, world, signal } = this.#deps;
+    const { nomad, world, documents, signal } = this.#deps;
+    const kept = this.#isNomadPrompt() ? documents.take(id) : undefined;
     let written = false;
     try {
-      const job = await orAbort(nomad.jobs.get(id, signal), signal);
+      const job = kept ?? (await orAbort(nomad.jobs.get(id, signal), signal));
       const says = job && readRunnerJob(job);
       if (!job || !says || says.stopped) return { outcome: { kind: 'absent' } };
       if (says.used) return { outcome: { kind: 'foreign', timeoutSeconds: says.used.timeoutSeconds } };
@@ -147,18 +128,39 @@ export class Claims {
         return { outcome: { kind: 'absent' } };
       }
       written = true;
-      await nomad.jobs.register(createClaimedJob(job, timeoutSeconds), {
-        enforceIndex: job.JobModifyIndex ?? 0,
-        signal,
-      });
+      await this.#write(createClaimedJob(job, timeoutSeconds), job.JobModifyIndex ?? 0);
       await this.#lookAtAllocation(id);
       return { outcome: { kind: 'written' } };
     } catch (error) {
       const failure = asServiceError(error);
       if (!written) return { outcome: { kind: 'untouched' }, failure };
-      if (hasCode(error, 'NOMAD_CONFLICT')) return this.#afterConflict(id, failure);
+      if (hasCode(error, 'NOMAD_CONFLICT')) {
+        // What was kept may be old: then the job is read after all, as it is now.
+        return kept ? this.#attempt(id, timeoutSeconds) : this.#afterConflict(id, failure);
+      }
       return { outcome: { kind: 'uncertain' }, failure };
     }
+  }
+
+  async #write(job: WireJob, enforceIndex: number): Promise<void> {
+    const { nomad, clock, signal } = this.#deps;
+    const write = { sinceMs: clock.monotonicMs() };
+    this.#writes.add(write);
+    try {
+      await nomad.jobs.register(job, { enforceIndex, signal });
+    } finally {
+      this.#writes.delete(write);
+    }
+  }
+
+  /**
+   * Whether a job may be written that was not read first. A write without an answer costs its runner, a reading costs
+   * nothing: so while Nomad is away or slow every claim reads first, and an outage empties no pool.
+   */
+  #isNomadPrompt(): boolean {
+    const { clock, isFollowing } = this.#deps;
+    const lateMs = clock.monotonicMs() - SLOW_WRITE_MS;
+    return isFollowing() && ![...this.#writes].some(({ sinceMs }) => sinceMs <= lateMs);
   }
 
   /** Somebody else wrote to the job: who has the runner, the job tells. */

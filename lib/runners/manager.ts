@@ -13,10 +13,12 @@ import type { EnvironmentStatistics } from '../protocol/http.js';
 import type { Runners } from './api.js';
 import { Background } from './background.js';
 import { Catalog } from './catalog.js';
+import { ClaimPause } from './claim-pause.js';
 import type { ClaimOptions } from './claims.js';
 import { Claims } from './claims.js';
 import { Follower } from './follow.js';
 import { Handles } from './handles.js';
+import { JobDocuments } from './job-documents.js';
 import { Lives } from './lives.js';
 import type { Effect } from './observation.js';
 import { Registrar } from './registrar.js';
@@ -34,6 +36,8 @@ export interface RunnerManagerDeps {
   readonly environments: EnvironmentStore;
   readonly pool: Pick<PoolConfig, 'startTimeout' | 'reconcileInterval'>;
   readonly runners: Pick<RunnersConfig, 'maxLifetime'>;
+  /** How long after a claim the pools are refilled. Default 25. */
+  readonly refillDelayMs?: number;
   readonly clock: Clock;
   readonly randomness: Randomness;
   readonly log: Logger;
@@ -54,6 +58,7 @@ export class RunnerManager implements Runners, Lifecycle {
   readonly #removals: Removals;
   readonly #catalog: Catalog;
   readonly #claims: Claims;
+  readonly #pause: ClaimPause;
   readonly #unfit = new UnfitEnvironments();
   readonly #handles: Handles;
   readonly #lives: Lives;
@@ -66,16 +71,22 @@ export class RunnerManager implements Runners, Lifecycle {
     this.#deps = deps;
     const background = new Background(log);
     this.#background = background;
+    this.#pause = new ClaimPause({
+      clock,
+      signal: background.signal,
+      refillDelayMs: deps.refillDelayMs,
+    });
+    const documents = new JobDocuments();
     const world = new World({
       clock,
       randomness,
       startTimeoutMs: deps.pool.startTimeout * 1000,
       perform: (effect) => this.#perform(effect),
-      changed: (changes) => this.#lives.follow(changes),
+      changed: (changes) => [documents, this.#lives].forEach((part) => part.follow(changes)),
     });
     this.#world = world;
     this.#lives = new Lives(world.state);
-    const witness = new Witness({ nomad, store, world, log, background });
+    const witness = new Witness({ nomad, store, world, documents, log, background });
     this.#witness = witness;
     this.#handles = new Handles({
       clock,
@@ -86,8 +97,7 @@ export class RunnerManager implements Runners, Lifecycle {
         if (!this.#follower.following) await witness.lookAtAllocation(allocationId);
       },
     });
-    const quiet = (): Promise<void> => this.#claims.quiet();
-    this.#registrar = new Registrar({ jobs: nomad.jobs, world, log, background, quiet });
+    this.#registrar = new Registrar({ jobs: nomad.jobs, world, log, background, pause: this.#pause });
     this.#removals = new Removals({
       jobs: nomad.jobs,
       clock,
@@ -121,6 +131,7 @@ export class RunnerManager implements Runners, Lifecycle {
       nomad,
       clock,
       world,
+      documents,
       isFollowing: () => this.#follower.following,
       handleOf: (id) => this.#handles.get(id),
       signal: background.signal,
@@ -158,7 +169,7 @@ export class RunnerManager implements Runners, Lifecycle {
 
   async claim(options: ClaimOptions): Promise<ClaimedRunner> {
     this.#assertReady();
-    return this.#claims.claim(options);
+    return this.#pause.during(() => this.#claims.claim(options));
   }
 
   get(id: string): ClaimedRunner {

@@ -4,6 +4,7 @@ import type { Logger } from '../base/log.js';
 import { Slots } from '../base/slots.js';
 import type { NomadJobs } from '../nomad/api.js';
 import type { Background } from './background.js';
+import type { ClaimPause } from './claim-pause.js';
 import { createRunnerJob } from './job.js';
 import { environmentOf, isCurrent, runnerOf } from './state.js';
 import type { World } from './world.js';
@@ -13,8 +14,7 @@ export interface RegistrarDeps {
   readonly world: World;
   readonly log: Logger;
   readonly background: Background;
-  /** Resolves when no client waits for a claim, or after a short while: a registration can wait for those who do. */
-  readonly quiet: () => Promise<void>;
+  readonly pause: Pick<ClaimPause, 'over'>;
 }
 
 const PARALLEL = 20;
@@ -43,8 +43,8 @@ export class Registrar {
   }
 
   async #register(id: RunnerId, signal: AbortSignal): Promise<void> {
-    const { jobs, world, log, quiet } = this.#deps;
-    await quiet();
+    const { jobs, world, log, pause } = this.#deps;
+    await pause.over();
     if (signal.aborted) return;
     try {
       await this.#slots.with(async () => {

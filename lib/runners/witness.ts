@@ -8,6 +8,7 @@ import type { Nomad } from '../nomad/api.js';
 import type { NomadEvent } from '../nomad/model.js';
 import type { Background } from './background.js';
 import { readRunnerJob } from './job.js';
+import type { JobDocuments } from './job-documents.js';
 import type { Listing } from './observation.js';
 import { readListing } from './recover.js';
 import { runnerOf } from './state.js';
@@ -17,6 +18,7 @@ export interface WitnessDeps {
   readonly nomad: Nomad;
   readonly store: EnvironmentStore;
   readonly world: World;
+  readonly documents: Pick<JobDocuments, 'note'>;
   readonly log: Logger;
   readonly background: Background;
 }
@@ -36,7 +38,7 @@ export class Witness {
   }
 
   event(event: NomadEvent): void {
-    const { world } = this.#deps;
+    const { world, documents } = this.#deps;
     switch (event.topic) {
       case 'allocation':
         world.dispatch({ kind: 'allocation', allocation: event.allocation });
@@ -48,6 +50,7 @@ export class Witness {
         world.dispatch({ kind: 'node', node: event.node });
         return;
       case 'job': {
+        documents.note(event.job);
         const job = readRunnerJob(event.job);
         if (job) world.dispatch({ kind: 'runner-job', job });
         if (parseTemplateJobId(event.job.ID) === undefined) return;

@@ -3,7 +3,7 @@ import { anEnvironment } from '../support/environments.js';
 import { failureOf } from '../support/failures.js';
 import { settle } from '../support/fake-clock.js';
 import { FakeNomad } from '../support/fake-nomad.js';
-import { startRunners } from '../support/runners.js';
+import { nomadHidingJobs, startRunners } from '../support/runners.js';
 
 describe('stopping the runners', () => {
   it('leaves nothing behind but the runners in Nomad, and tells who has one', async () => {
@@ -47,7 +47,7 @@ describe('stopping the runners', () => {
   });
 
   it('rejects what comes later, and whoever waits', async () => {
-    const { manager, nomad, claim } = await startRunners();
+    const { manager, nomad, claim } = await startRunners({ nomad: nomadHidingJobs() });
     nomad.before = ({ op }) => (op === 'jobs.get' ? new Promise<void>(() => undefined) : undefined);
     const claiming = failureOf(claim());
     await settle();

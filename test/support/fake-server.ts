@@ -16,6 +16,8 @@ export class FakeServer {
   index = 10;
   /** Events happen, and nobody is told. */
   muted = false;
+  /** No event shows a job, so that whoever needs one has to read it. */
+  hidesJobs = false;
   /** Every event that was told. */
   readonly said: NomadEvent[] = [];
   readonly jobDocuments = new Map<string, WireJob>();
@@ -162,7 +164,7 @@ export class FakeServer {
       JobModifyIndex: this.index,
     };
     this.jobDocuments.set(job.ID, stored);
-    this.tell({ topic: 'job', index: this.index, job: structuredClone(stored) });
+    if (!this.hidesJobs) this.tell({ topic: 'job', index: this.index, job: structuredClone(stored) });
     return stored;
   }
 

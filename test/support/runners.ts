@@ -33,8 +33,17 @@ export interface RunnersOptions {
   readonly startTimeout?: number;
   readonly reconcileInterval?: number;
   readonly maxLifetime?: number;
+  /** Default 0: pools are refilled as soon as no claim is under way. */
+  readonly refillDelayMs?: number;
   /** False leaves the manager new. */
   readonly start?: boolean;
+}
+
+/** A Nomad whose events show no jobs. */
+export function nomadHidingJobs(): FakeNomad {
+  const nomad = new FakeNomad();
+  nomad.hidesJobs = true;
+  return nomad;
 }
 
 /** A manager over a Nomad in memory and a clock that stands still, synced and with its pools full. */
@@ -70,6 +79,7 @@ function createManager(nomad: Nomad, clock: FakeClock, log: Logger, options: Run
     environments: store,
     pool: { startTimeout: options.startTimeout ?? 300, reconcileInterval: options.reconcileInterval ?? 300 },
     runners: { maxLifetime: options.maxLifetime ?? 86_400 },
+    refillDelayMs: options.refillDelayMs ?? 0,
     clock,
     randomness: { uuid: () => systemRandomness.uuid(), random: () => 0.5 },
     log,
