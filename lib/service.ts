@@ -13,11 +13,12 @@ import type { Clock } from './base/clock.js';
 import { systemClock } from './base/clock.js';
 import { hasCode, messageOf, ServiceError } from './base/errors.js';
 import type { Randomness } from './base/ids.js';
-import { systemRandomness } from './base/ids.js';
+import { replicaId, systemRandomness } from './base/ids.js';
 import type { Lifecycle, LifecycleState } from './base/lifecycle.js';
 import { assertNew } from './base/lifecycle.js';
 import type { Logger } from './base/log.js';
 import { ApiServer } from './api/server.js';
+import { Standalone } from './cluster/standalone.js';
 import type { Config } from './config/config.js';
 import { packageVersion } from './config/version.js';
 import type { BaseJob } from './environments/base-job.js';
@@ -88,17 +89,17 @@ export class Service implements Lifecycle {
         return baseJob();
       },
     });
+    const name = config.cluster.replica ?? replicaName(config.server.port, randomness);
+    const { host, port } = config.server;
     this.#runners = new RunnerManager({
       ...shared,
+      cluster: new Standalone({ id: replicaId(name), address: `http://${host}:${port}` }),
       nomad: this.#nomad,
       environments,
       pool: config.pool,
       runners: config.runners,
     });
-    const folders = new SessionFolders(
-      config.cluster.replica ?? replicaName(config.server.port, randomness),
-      randomness,
-    );
+    const folders = new SessionFolders(name, randomness);
     const cold = new ColdSessions({ ...shared, nomad: this.#nomad, folders });
     this.#warm = config.execution.warm === 'on' ? this.#createWarm({ ...shared, folders, cold }) : undefined;
     const inRunners = {

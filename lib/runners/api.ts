@@ -1,7 +1,11 @@
 import type { EnvironmentId, RunnerId } from '../base/ids.js';
+import type { Replica } from '../cluster/api.js';
 import type { Environment } from '../environments/environment.js';
 import type { EnvironmentStatistics } from '../protocol/http.js';
 import type { ClaimedRunner } from './runner.js';
+
+/** Which of the services on one Nomad serves a runner. */
+export type Location = { readonly kind: 'own' } | { readonly kind: 'elsewhere'; readonly owner: Replica };
 
 /**
  * What the API asks of the runners; `RunnerManager` (manager.ts) implements it.
@@ -19,6 +23,17 @@ export interface Runners {
   }): Promise<ClaimedRunner>;
   /** Throws RUNNER_GONE for every id that is not claimed now, unknown ones included. */
   get(id: string): ClaimedRunner;
+  /**
+   * True where `get` and `return` answer for this id: this service has the runner, or nobody else can. From memory alone;
+   * where it is false, `locate` tells who answers.
+   */
+  owns(id: string): boolean;
+  /**
+   * Who answers for a runner: this service, or the one to send the request to. A runner whose owner is dead is taken over
+   * first, with its inactivity time in full. `own` also for what is gone, so that `get` says so. Asks Nomad only for a runner
+   * that is not known to be somebody's. NOMAD_UNREACHABLE, with a hint when to come again, where it cannot be told.
+   */
+  locate(id: string, signal: AbortSignal): Promise<Location>;
   /** Resolves when Nomad has purged the runner's job. RUNNER_GONE; NOMAD_UNREACHABLE the first time while unconfirmed. */
   return(id: string): Promise<void>;
   /** By environment, in order of id. */

@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { systemClock } from '../../lib/base/clock.js';
 import type { EnvironmentId } from '../../lib/base/ids.js';
-import { systemRandomness } from '../../lib/base/ids.js';
+import { replicaId, systemRandomness } from '../../lib/base/ids.js';
+import { Standalone } from '../../lib/cluster/standalone.js';
 import { silentLogger } from '../../lib/base/log.js';
 import { DevAgent } from '../../lib/dev-agent/agent.js';
 import { EnvironmentStore } from '../../lib/environments/store.js';
@@ -28,6 +29,7 @@ class Replica implements AsyncDisposable {
     this.client = new NomadClient(nomadClientConfig(address), { clock: systemClock, log: silentLogger });
     this.manager = new RunnerManager({
       nomad: this.client,
+      cluster: new Standalone({ id: replicaId('self'), address: 'http://127.0.0.1:1' }),
       environments: new EnvironmentStore({
         jobs: this.client.jobs,
         base: theBaseJob(),

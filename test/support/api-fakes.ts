@@ -12,7 +12,7 @@ import type {
 } from '../../lib/execution/api.js';
 import type { MappedPort } from '../../lib/nomad/model.js';
 import type { EnvironmentStatistics } from '../../lib/protocol/http.js';
-import type { Runners } from '../../lib/runners/api.js';
+import type { Location, Runners } from '../../lib/runners/api.js';
 import type { ClaimedRunner } from '../../lib/runners/runner.js';
 import { gate } from './waiting.js';
 
@@ -74,6 +74,14 @@ export class FakeRunners implements Runners {
     const runner = this.claimed.get(id);
     if (!runner) throw new ServiceError('RUNNER_GONE', `runner ${id.slice(0, 80)} is not there`);
     return runner;
+  }
+
+  owns(_id: string): boolean {
+    return true;
+  }
+
+  locate(_id: string, _signal: AbortSignal): Promise<Location> {
+    return Promise.resolve({ kind: 'own' });
   }
 
   async return(id: string): Promise<void> {

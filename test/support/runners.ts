@@ -2,7 +2,9 @@ import { reasonOf } from '../../lib/base/abort.js';
 import type { LogFields, Logger } from '../../lib/base/log.js';
 import { silentLogger } from '../../lib/base/log.js';
 import type { EnvironmentId } from '../../lib/base/ids.js';
-import { systemRandomness } from '../../lib/base/ids.js';
+import { replicaId, systemRandomness } from '../../lib/base/ids.js';
+import type { Cluster } from '../../lib/cluster/api.js';
+import { Standalone } from '../../lib/cluster/standalone.js';
 import type { Environment } from '../../lib/environments/environment.js';
 import { EnvironmentStore } from '../../lib/environments/store.js';
 import type { Nomad } from '../../lib/nomad/api.js';
@@ -33,6 +35,8 @@ export interface RunnersOptions {
   readonly startTimeout?: number;
   readonly reconcileInterval?: number;
   readonly maxLifetime?: number;
+  /** Default: alone, as `self`. */
+  readonly cluster?: Cluster;
   /** Default 0: pools are refilled as soon as no claim is under way. */
   readonly refillDelayMs?: number;
   /** False leaves the manager new. */
@@ -76,6 +80,7 @@ function createManager(nomad: Nomad, clock: FakeClock, log: Logger, options: Run
   const store = new EnvironmentStore({ jobs: nomad.jobs, base: theBaseJob(), networkMode: 'bridge' });
   return new RunnerManager({
     nomad,
+    cluster: options.cluster ?? new Standalone({ id: replicaId('self'), address: 'http://127.0.0.1:1' }),
     environments: store,
     pool: { startTimeout: options.startTimeout ?? 300, reconcileInterval: options.reconcileInterval ?? 300 },
     runners: { maxLifetime: options.maxLifetime ?? 86_400 },
