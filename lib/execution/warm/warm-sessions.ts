@@ -37,6 +37,9 @@ export interface WarmSessionsDeps extends OpenerDeps {
 
 /** How long a session waits until it is made ready for the next command as far as can be. */
 const ARM_AFTER_MS = 20;
+/** The same, in times that putting it in order took: arming costs a process, which a busy machine has no use for. */
+const ARM_AFTER_SETTLES = 10;
+const ARM_WITHIN_MS = 2000;
 /** How long a command waits for the session that the one before has just left; opening another takes as long. */
 const SETTLE_WAIT_MS = 100;
 
@@ -211,12 +214,16 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
     });
   }
 
-  /** One that waits for a while is armed; where commands follow each other that would only take time. */
-  #putBack(runner: WarmRunner, slot: Slot, session: CommandSession): void {
+  /**
+   * One that waits for a while is armed; where commands follow each other that would only take time. `settleMs` is how
+   * long it took to put it in order, which tells how busy the machine of the runner is.
+   */
+  #putBack(runner: WarmRunner, slot: Slot, session: CommandSession, settleMs = 0): void {
     const { clock, randomness, config } = this.#deps;
     slot.place = { name: 'idle', session };
     if (!session.arm) return;
-    slot.timer = clock.setTimer(ARM_AFTER_MS, () => {
+    const delayMs = Math.min(Math.max(ARM_AFTER_MS, ARM_AFTER_SETTLES * settleMs), ARM_WITHIN_MS);
+    slot.timer = clock.setTimer(delayMs, () => {
       slot.timer = undefined;
       const splitStderr = config.execution.interactiveStderr;
       if (runner.user) session.arm?.(newToken(randomness), { user: runner.user, splitStderr });
@@ -253,9 +260,11 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
 
   /** Puts the session back in its place, and says so, where it can be used again. */
   async #settle(leased: Leased, run: BookedRun | undefined): Promise<boolean> {
+    const { clock } = this.#deps;
     const { runner, slot, session } = leased;
+    const sinceMs = clock.monotonicMs();
     if (!(await this.#isInOrder(leased, run)) || this.#isOver(runner)) return false;
-    this.#putBack(runner, slot, session);
+    this.#putBack(runner, slot, session, clock.monotonicMs() - sinceMs);
     return true;
   }
 
