@@ -51,7 +51,7 @@ export class ClientConnection {
   constructor(options: ClientConnectionOptions) {
     const { socket, connection, clock } = options;
     this.#options = options;
-    this.outbox = new Outbox(socket, connection);
+    this.outbox = new Outbox(socket, connection, clock);
     this.#heartbeat = new Heartbeat({
       clock,
       peer: {

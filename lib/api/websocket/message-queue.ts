@@ -7,7 +7,7 @@
  * Not here: when messages leave (outbox.ts), what an exit means in messages (dialect.ts).
  */
 import type { PeerMessage, ServerMessage } from '../../protocol/websocket.js';
-import type { Outbox, Stream } from './outbox.js';
+import type { Message, Outbox, Stream } from './outbox.js';
 
 export class MessageQueue {
   readonly #outbox: Outbox;
@@ -27,12 +27,12 @@ export class MessageQueue {
     this.#first = first;
   }
 
-  /** Sends the first message, unless it was sent. */
+  /** Sends the first message, unless it was sent: with what follows it, or within a few milliseconds. */
   start(): void {
     const first = this.#first;
     if (!first || this.#hasEnded) return;
     this.#first = undefined;
-    this.#send(first);
+    this.#outbox.sendSoon(this.#named(first));
   }
 
   /** False when the client's buffer is full. After the end everything is dropped, and true. */
@@ -47,7 +47,7 @@ export class MessageQueue {
   tell(message: PeerMessage | ServerMessage): void {
     if (this.#hasEnded) return;
     this.start();
-    this.#send(message);
+    this.#outbox.send(this.#named(message));
   }
 
   /** Resolves when the client has little left to read, or when it no longer matters. */
@@ -74,8 +74,8 @@ export class MessageQueue {
     for (const resolve of waiting) resolve();
   }
 
-  #send(message: PeerMessage | ServerMessage): void {
+  #named(message: PeerMessage | ServerMessage): Message {
     const id = this.#id;
-    this.#outbox.send(id === undefined ? message : { ...message, id });
+    return id === undefined ? message : { ...message, id };
   }
 }

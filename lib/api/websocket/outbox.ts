@@ -6,11 +6,14 @@
  *
  * Not here: what may follow what (message-queue.ts), who is to blame for silence (heartbeat.ts).
  */
+import type { Clock, Timer } from '../../base/clock.js';
 import type { PeerMessage, ServerMessage, SessionServerMessage } from '../../protocol/websocket.js';
 import { formatServerMessage } from '../../protocol/websocket.js';
 
 const HIGH_BYTES = 1024 * 1024;
 const LOW_BYTES = 256 * 1024;
+/** How long a message that can wait does: most commands print something within that time. */
+const SOON_MS = 5;
 /** What waits for the end of the turn leaves as soon as it is this long. */
 const BATCH_LENGTH = 64 * 1024;
 
@@ -39,11 +42,13 @@ interface Batch {
 export class Outbox {
   readonly #socket: MessageSocket;
   readonly #connection: Corked;
+  readonly #clock: Clock;
   #turn: (Message | Batch)[] = [];
   /** The last one of the turn, where that is output. */
   #batch: Batch | undefined;
   #turnLength = 0;
   #turnEnd: NodeJS.Immediate | undefined;
+  #soon: Timer | undefined;
   #waiting: (() => void)[] = [];
   #taken: (() => void) | undefined;
   #isOpen = true;
@@ -53,9 +58,10 @@ export class Outbox {
     if (this.#socket.bufferedAmount === 0) this.#taken?.();
   };
 
-  constructor(socket: MessageSocket, connection: Corked) {
+  constructor(socket: MessageSocket, connection: Corked, clock: Clock) {
     this.#socket = socket;
     this.#connection = connection;
+    this.#clock = clock;
   }
 
   /** True while the client has more to read than it may be behind. */
@@ -71,6 +77,14 @@ export class Outbox {
     this.#turnEnd ??= setImmediate(this.#endTurn);
   }
 
+  /** Sends a message in one write with the next one, or after 5 ms. */
+  sendSoon(message: Message): void {
+    if (!this.#isOpen) return;
+    this.#turn.push(message);
+    this.#batch = undefined;
+    this.#soon ??= this.#clock.setTimer(SOON_MS, this.#endTurn);
+  }
+
   /** Sends a piece of output at the end of this turn, or now where much waits. */
   output(stream: Stream, text: string, id: string | undefined): void {
     if (!this.#isOpen) return;
@@ -84,10 +98,9 @@ export class Outbox {
     if (this.#turnLength >= BATCH_LENGTH) this.flush();
   }
 
-  /** Sends what waits for the end of the turn. */
+  /** Sends what waits. */
   flush(): void {
-    clearImmediate(this.#turnEnd);
-    this.#turnEnd = undefined;
+    this.#stopWaiting();
     const messages = this.#turn;
     this.#turn = [];
     this.#batch = undefined;
@@ -121,11 +134,18 @@ export class Outbox {
 
   /** The client is gone: drops what waits, and all that comes. */
   discard(): void {
-    clearImmediate(this.#turnEnd);
+    this.#stopWaiting();
     this.#turn = [];
     this.#batch = undefined;
     this.#isOpen = false;
     this.#release();
+  }
+
+  #stopWaiting(): void {
+    clearImmediate(this.#turnEnd);
+    this.#turnEnd = undefined;
+    this.#soon?.cancel();
+    this.#soon = undefined;
   }
 
   #bytes(): number {

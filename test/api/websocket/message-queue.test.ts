@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { MessageQueue } from '../../../lib/api/websocket/message-queue.js';
 import { Outbox } from '../../../lib/api/websocket/outbox.js';
 import type { PeerMessage } from '../../../lib/protocol/websocket.js';
-import { settle } from '../../support/fake-clock.js';
+import { FakeClock, settle } from '../../support/fake-clock.js';
 
 /** A socket whose client reads only when told to. */
 class StuckSocket {
@@ -37,8 +37,8 @@ class StuckSocket {
 }
 
 /** The queue of an execution that has a socket to itself. */
-function queueOn(socket: StuckSocket): { outbox: Outbox; queue: MessageQueue } {
-  const outbox = new Outbox(socket, socket);
+function queueOn(socket: StuckSocket, clock = new FakeClock()): { outbox: Outbox; queue: MessageQueue } {
+  const outbox = new Outbox(socket, socket, clock);
   const queue = new MessageQueue(outbox);
   queue.beginWith({ type: 'start' });
   return { outbox, queue };
@@ -123,9 +123,28 @@ describe('MessageQueue', () => {
     expect(queue.output('stdout', 'late')).to.equal(true);
   });
 
+  it('sends the start in one write with what follows it, or after 5 ms by itself', async () => {
+    const socket = new StuckSocket();
+    const clock = new FakeClock();
+    const { queue } = queueOn(socket, clock);
+    queue.start();
+    await clock.advance(4);
+    queue.output('stdout', '1');
+    await settle();
+    socket.readAll();
+    expect(socket.read.map(({ type }) => type)).to.deep.equal(['start', 'stdout']);
+    expect(socket.writes).to.equal(1);
+    const silent = new StuckSocket();
+    queueOn(silent, clock).queue.start();
+    await clock.advance(5);
+    silent.readAll();
+    expect(silent.read).to.deep.equal([{ type: 'start' }]);
+    expect(clock.armed).to.equal(0);
+  });
+
   it('sends all messages of one turn in one write, those of two commands too', async () => {
     const socket = new StuckSocket();
-    const outbox = new Outbox(socket, socket);
+    const outbox = new Outbox(socket, socket, new FakeClock());
     for (const id of ['a', 'b']) {
       const queue = new MessageQueue(outbox, id);
       queue.beginWith({ type: 'start', executionId: id });
