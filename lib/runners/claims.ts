@@ -16,7 +16,7 @@ import type { RunnerHandle } from './handle.js';
 import type { JobDocuments } from './job-documents.js';
 import { createClaimedJob, readRunnerJob } from './job.js';
 import type { ClaimOutcome } from './observation.js';
-import { oldestIdle } from './pool.js';
+import type { IdleOrder } from './idle-order.js';
 import { currentOf } from './allocation-record.js';
 import { isCurrent, runnerOf } from './state.js';
 import { describeReason } from './statistics.js';
@@ -27,6 +27,7 @@ export interface ClaimsDeps {
   readonly nomad: Nomad;
   readonly clock: Clock;
   readonly world: World;
+  readonly order: Pick<IdleOrder, 'next'>;
   readonly documents: Pick<JobDocuments, 'take'>;
   /** True while events arrive, so that what is known of an allocation is what Nomad has. */
   readonly isFollowing: () => boolean;
@@ -87,12 +88,13 @@ export class Claims {
 
   /** The runner to try next. Throws where there is no environment or no runner. */
   #next(environmentId: EnvironmentId, failure: ServiceError | undefined): RunnerId {
-    const { state } = this.#deps.world;
+    const { world, order } = this.#deps;
+    const { state } = world;
     const pool = state.pools.get(environmentId);
     if (pool?.phase !== 'wanted') {
       throw unknownEnvironment(environmentId);
     }
-    const id = oldestIdle(state, environmentId);
+    const id = order.next(environmentId);
     if (id !== undefined) return id;
     if (failure !== undefined) throw failure;
     const reason = describeReason(state, pool);

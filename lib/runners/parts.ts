@@ -11,6 +11,7 @@ import { ClaimPause } from './claim-pause.js';
 import { Claims } from './claims.js';
 import { Follower } from './follow.js';
 import { Handles } from './handles.js';
+import { IdleOrder } from './idle-order.js';
 import { JobDocuments } from './job-documents.js';
 import { Lives } from './lives.js';
 import type { Effect } from './observation.js';
@@ -48,7 +49,7 @@ export interface Parts {
 
 /** Wires the world (what is known and decided) to what does the work with Nomad. Starts nothing. */
 export function createParts(deps: RunnerManagerDeps): Parts {
-  const { nomad, clock, randomness, log, environments: store } = deps;
+  const { nomad, cluster, clock, randomness, log, environments: store } = deps;
   const background = new Background(log);
   const pause = new ClaimPause({ clock, signal: background.signal, refillDelayMs: deps.refillDelayMs });
   const documents = new JobDocuments();
@@ -57,8 +58,14 @@ export function createParts(deps: RunnerManagerDeps): Parts {
     randomness,
     startTimeoutMs: deps.pool.startTimeout * 1000,
     perform: (effect) => perform(effect),
-    changed: (changes) => [documents, lives].forEach((part) => part.follow(changes)),
+    changed: (changes) => [order, documents, lives].forEach((part) => part.follow(changes)),
   });
+  const order = new IdleOrder(world.state, (id) => cluster.assignee(id) === cluster.self);
+  background.signal.addEventListener(
+    'abort',
+    cluster.onChange(() => order.reorder()),
+    { once: true },
+  );
   const lives = new Lives(world.state);
   const witness = new Witness({ nomad, store, world, documents, log, background });
   const handles = new Handles({
@@ -96,6 +103,7 @@ export function createParts(deps: RunnerManagerDeps): Parts {
     nomad,
     clock,
     world,
+    order,
     documents,
     isFollowing: () => follower.following,
     handleOf: (id) => handles.get(id),

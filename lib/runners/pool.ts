@@ -1,5 +1,5 @@
 /**
- * The pool of one environment: which idle runner is next, and what it takes to have as many as are wanted.
+ * The pool of one environment: what it takes to have as many idle runners as are wanted.
  *
  * Idle and starting runners of the current specification count, so a lost listing or a late start never makes surplus.
  * After a failure the pool waits, 1 s doubling to 30 s with jitter, and then tries with a single runner until one
@@ -11,21 +11,8 @@ import { currentOf } from './allocation-record.js';
 import type { Draft } from './draft.js';
 import { poolDoubted, poolFailed, poolProved } from './pool-health.js';
 import { addStarting, remove } from './life.js';
-import type { Pool, Runner, State } from './state.js';
+import type { Pool, Runner } from './state.js';
 import { isCurrent } from './state.js';
-
-/** The claimable runner whose allocation is oldest: the same order before and after a restart of the service. */
-export function oldestIdle(state: State, environmentId: EnvironmentId): RunnerId | undefined {
-  const pool = state.pools.get(environmentId);
-  if (pool?.phase !== 'wanted') return undefined;
-  let oldest: { readonly id: RunnerId; readonly age: number } | undefined;
-  for (const runner of state.members.get(environmentId)?.values() ?? []) {
-    if (runner.phase.name !== 'idle' || !isCurrent(runner, pool.stored)) continue;
-    const age = currentOf(runner.allocations)?.createIndex ?? Infinity;
-    if (!oldest || age < oldest.age) oldest = { id: runner.id, age };
-  }
-  return oldest?.id;
-}
 
 /** Brings a pool towards what is wanted. Runs at the end of every observation that touched it. */
 export function plan(draft: Draft, id: EnvironmentId): void {

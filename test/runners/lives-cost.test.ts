@@ -4,24 +4,9 @@ import { Lives } from '../../lib/runners/lives.js';
 import type { Changes, Runner } from '../../lib/runners/state.js';
 import { commit, createState } from '../../lib/runners/state.js';
 import { reconcile } from '../../lib/runners/reconcile.js';
+import { CountingMap } from '../support/counting-map.js';
 import { anEnvironment } from '../support/environments.js';
 import { Truth } from '../support/truth.js';
-
-/** A map that counts how often somebody walks over it. */
-class CountingMap<K, V> extends Map<K, V> {
-  walks = 0;
-  override values(): MapIterator<V> {
-    this.walks += 1;
-    return super.values();
-  }
-  override entries(): MapIterator<[K, V]> {
-    this.walks += 1;
-    return super.entries();
-  }
-  override [Symbol.iterator](): MapIterator<[K, V]> {
-    return this.entries();
-  }
-}
 
 describe('the lives of many runners', () => {
   it('cost one event a look at its own runner, however many there are', () => {

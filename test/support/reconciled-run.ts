@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import type { RunnerId } from '../../lib/base/ids.js';
 import { currentOf } from '../../lib/runners/allocation-record.js';
+import { IdleOrder } from '../../lib/runners/idle-order.js';
 import { Lives } from '../../lib/runners/lives.js';
 import type { Effect, Listing, Observation } from '../../lib/runners/observation.js';
-import { oldestIdle } from '../../lib/runners/pool.js';
 import { reconcile } from '../../lib/runners/reconcile.js';
 import type { IdleRunner } from '../../lib/runners/runner.js';
 import type { Counts, Runner } from '../../lib/runners/state.js';
@@ -31,6 +31,7 @@ export class Run {
   #claiming: RunnerId[] = [];
   #listings: Listing[] = [];
   readonly #lives = new Lives(this.state);
+  readonly #order = new IdleOrder(this.state, (id) => /[02468]$/.test(id));
   /** Every life that was told of, with how often its task had been restarted by then. */
   readonly #told = new Map<RunnerId, { readonly runner: IdleRunner; readonly restarts: number }[]>();
   /** The life in which each runner was last taken for a claim. */
@@ -64,7 +65,7 @@ export class Run {
     });
     expect(JSON.stringify([...(this.state.members.get(this.environment.id) ?? [])])).to.equal(before);
     commit(this.state, step.changes);
-    this.#lives.follow(step.changes);
+    for (const part of [this.#lives, this.#order]) part.follow(step.changes);
     this.#assertCounts();
     this.#assertLives();
     for (const effect of step.effects) {
@@ -225,12 +226,12 @@ export class Run {
   }
 
   #take(): void {
-    const id = oldestIdle(this.state, this.environment.id);
+    const id = this.#order.next(this.environment.id);
     if (id === undefined) return;
     this.#taken.set(id, this.#livingOf(id)!);
     this.observe({ kind: 'taken', id, timeoutSeconds: 60 });
     this.#claiming.push(id);
-    expect(oldestIdle(this.state, this.environment.id)).not.to.equal(id);
+    expect(this.#order.next(this.environment.id)).not.to.equal(id);
   }
 
   #settleClaim(a: number, b: number): void {
