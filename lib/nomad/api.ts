@@ -8,6 +8,7 @@ import type {
   NomadNode,
   Registration,
   Variable,
+  VariableRow,
 } from './model.js';
 import type { WireJob } from './wire.js';
 
@@ -84,6 +85,11 @@ export interface NomadNodes {
 }
 
 export interface NomadVariables {
+  /**
+   * All whose path begins with `prefix`, without what they hold. Those that the token may not list are left out without a
+   * word, so that an empty list is no proof that there are none.
+   */
+  list(prefix: string, signal?: AbortSignal): Promise<VariableRow[]>;
   get(path: string, signal?: AbortSignal): Promise<Variable | undefined>;
   /** Check-and-set: NOMAD_CONFLICT unless the variable has this `modifyIndex` now (0: must not exist). */
   put(

@@ -103,9 +103,12 @@ export interface NomadNode {
   readonly modifyIndex: number;
 }
 
-export interface Variable {
+export interface VariableRow {
   readonly path: string;
   readonly modifyIndex: number;
+}
+
+export interface Variable extends VariableRow {
   readonly items: Readonly<Record<string, string>>;
 }
 

@@ -1,14 +1,19 @@
 import type { NomadVariables } from './api.js';
-import { Fields } from './decode.js';
+import { decodeList, Fields } from './decode.js';
 import type { Http } from './http.js';
-import type { Variable } from './model.js';
+import type { Variable, VariableRow } from './model.js';
 
-/** `/v1/var`. */
+/** `/v1/vars` and `/v1/var`. */
 export class Variables implements NomadVariables {
   readonly #http: Http;
 
   constructor(http: Http) {
     this.#http = http;
+  }
+
+  list(prefix: string, signal?: AbortSignal): Promise<VariableRow[]> {
+    const call = { method: 'GET', path: '/v1/vars', query: { prefix }, signal } as const;
+    return this.#http.list(call, (body) => decodeList(body, 'the list of variables', decodeRow));
   }
 
   async get(path: string, signal?: AbortSignal): Promise<Variable | undefined> {
@@ -47,10 +52,10 @@ function casQuery(cas: number | undefined) {
 }
 
 function decodeVariable(value: unknown): Variable {
-  const variable = new Fields(value, 'a variable');
-  return {
-    path: variable.text('Path'),
-    modifyIndex: variable.number('ModifyIndex'),
-    items: variable.texts('Items') ?? {},
-  };
+  return { ...decodeRow(value), items: new Fields(value, 'a variable').texts('Items') ?? {} };
+}
+
+function decodeRow(value: unknown): VariableRow {
+  const row = new Fields(value, 'a variable');
+  return { path: row.text('Path'), modifyIndex: row.number('ModifyIndex') };
 }

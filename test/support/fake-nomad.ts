@@ -78,6 +78,7 @@ export class FakeNomad extends FakeServer implements Nomad {
   };
 
   readonly variables: NomadVariables = {
+    list: () => Promise.resolve([]),
     get: () => Promise.resolve(undefined),
     put: () => Promise.reject(new ServiceError('NOMAD_REJECTED', 'the fake keeps no variables')),
     remove: () => Promise.resolve(),

@@ -17,7 +17,7 @@ import {
   sendQuery,
   sendWrite,
 } from './answers.js';
-import { page } from './paging.js';
+import { compare, page } from './paging.js';
 
 /** `/v1/jobs` and `/v1/job/…`. */
 export function addJobRoutes(router: Router, { cluster }: RouteDeps): void {
@@ -98,10 +98,6 @@ export function addJobRoutes(router: Router, { cluster }: RouteDeps): void {
 
 function jobToken({ Namespace, ID }: Job): string {
   return `${Namespace}.${ID}`;
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }
 
 function evaluationAnswer(started: EvaluationStarted): Record<string, unknown> {

@@ -3,10 +3,32 @@ import { HttpFailure } from '../failure.js';
 import { Fields } from '../fields.js';
 import type { Variable } from '../state/records.js';
 import type { RouteDeps } from './answers.js';
+import { compare, page } from './paging.js';
 import { jsonBody, namespaceOf, notFound, pathValue, queryValue, sendQuery, sendWrite } from './answers.js';
 
-/** `/v1/var/<path>`, with check-and-set: a conflict answers 409 and the variable as it is now. */
+/**
+ * `/v1/vars`, which tells nothing of what variables hold, and `/v1/var/<path>`, with check-and-set: a conflict answers 409
+ * and the variable as it is now.
+ */
 export function addVariableRoutes(router: Router, { cluster }: RouteDeps): void {
+  router.get('/v1/vars', (request, response) => {
+    const { store } = cluster();
+    const namespace = namespaceOf(request);
+    const prefix = queryValue(request, 'prefix');
+    const found = [...store.variables()]
+      .filter(({ Namespace, Path }) =>
+        namespace === '*' || Namespace === namespace ? Path.startsWith(prefix) : false,
+      )
+      .sort((a, b) => compare(tokenOf(a), tokenOf(b)));
+    const rows = page(request, response, {
+      records: found,
+      token: tokenOf,
+      isBefore: (variable, token) => compare(tokenOf(variable), token) < 0,
+      datum: (variable) => variable,
+    }).map(({ Items: _, ...metadata }) => metadata);
+    sendQuery(response, store.indexOf('variables'), rows);
+  });
+
   router.get('/v1/var/*path', (request, response) => {
     const { store } = cluster();
     const variable = store.variable(namespaceOf(request), pathValue(request, 'path'));
@@ -52,6 +74,10 @@ export function addVariableRoutes(router: Router, { cluster }: RouteDeps): void 
     if (current) store.apply('VariablesDelete', (tx) => tx.deleteVariable(current));
     response.set('X-Nomad-Index', String(store.index)).status(204).end();
   });
+}
+
+function tokenOf({ Namespace, Path }: Variable): string {
+  return `${Namespace}.${Path}`;
 }
 
 /** The variable that stands against a check-and-set, or undefined where nothing does. */

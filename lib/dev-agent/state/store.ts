@@ -100,6 +100,10 @@ export class Store {
     return this.#variables.get(jobKey(namespace, path));
   }
 
+  variables(): IterableIterator<Variable> {
+    return this.#variables.values();
+  }
+
   /** What the job's status is now, by Nomad's rule. */
   statusOf(job: Job): Job['Status'] {
     return jobStatus(this.allocationsOf(job.Namespace, job.ID), this.evaluationsOf(job.Namespace, job.ID));
