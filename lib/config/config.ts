@@ -14,7 +14,7 @@ export interface Config {
   readonly runner: RunnerConfig;
   readonly runners: RunnersConfig;
   readonly execution: ExecutionConfig;
-  readonly cluster: { readonly replica: string | undefined };
+  readonly cluster: ClusterConfig;
   readonly api: { readonly peerStatuses: boolean };
   readonly templates: TemplatesConfig;
   readonly log: { readonly level: LogLevel; readonly format: LogFormat };
@@ -128,6 +128,16 @@ export interface ExecutionConfig {
   readonly warmParallel: number;
   /** Sessions that are kept open ahead. Default 600. */
   readonly maxSessions: number;
+}
+
+/** Without a secret the service is alone on its Nomad. */
+export interface ClusterConfig {
+  /** Undefined stands for host name and port. */
+  readonly replica: string | undefined;
+  /** Shared by all the services on one Nomad. */
+  readonly secret: string | undefined;
+  /** Where the others reach this one; undefined stands for where it listens. */
+  readonly address: string | undefined;
 }
 
 export interface TemplatesConfig {

@@ -1,6 +1,6 @@
 import type { AuthConfig, Config } from './config.js';
 import type { ConfigFault } from './faults.js';
-import { isLoopback, mayListen } from './loopback.js';
+import { isEveryAddress, isLoopback, mayListen } from './loopback.js';
 import { isNetwork } from './networks.js';
 import { allTokens, hasTokens } from './tokens.js';
 
@@ -40,7 +40,21 @@ export function crossFaults(config: Config): ConfigFault[] {
       expected: 'an address or a network such as 10.0.0.0/8',
     });
   }
-  return [...faults, ...tokenFaults(config.auth)];
+  return [...faults, ...clusterFaults(config), ...tokenFaults(config.auth)];
+}
+
+/** The others have to reach a service that is one of several, at an address that is its own. */
+function clusterFaults({ cluster: { secret, address }, server: { host } }: Config): ConfigFault[] {
+  if (address !== undefined && !URL.canParse(address)) {
+    return [{ key: 'cluster.address', value: JSON.stringify(address), expected: 'an address' }];
+  }
+  if (secret === undefined || address !== undefined || !isEveryAddress(host)) return [];
+  return [
+    {
+      key: 'cluster.address',
+      expected: `the address at which other services reach this one, since it listens on all of them (server.host ${host}) and cluster.secret is set`,
+    },
+  ];
 }
 
 type Half = readonly [key: string, value: string | undefined];
@@ -56,7 +70,18 @@ function halfPair(certificate: Half, key: Half): ConfigFault[] {
 }
 
 /** What is no fault, and yet hardly meant. */
-export function crossWarnings({ server, auth }: Config): string[] {
+export function crossWarnings(config: Config): string[] {
+  return [...exposureWarnings(config), ...clusterWarnings(config)];
+}
+
+function clusterWarnings({ cluster: { secret, address } }: Config): string[] {
+  if (secret !== undefined || address === undefined) return [];
+  return [
+    'cluster.address is set and cluster.secret is not: the service takes itself to be alone on its Nomad',
+  ];
+}
+
+function exposureWarnings({ server, auth }: Config): string[] {
   const hosts = server.publicUrl === undefined ? [] : [new URL(server.publicUrl).hostname];
   const isPublic = server.trustedProxies.length > 0 || !hosts.every(isLoopback);
   if (!isPublic || hasTokens(auth) || auth.allowAnonymous) return [];

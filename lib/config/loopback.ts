@@ -15,6 +15,12 @@ export function isLoopback(host: string): boolean {
   return bare.toLowerCase() === 'localhost';
 }
 
+/** True for an address that stands for all of the machine's, which nobody can connect to from elsewhere. */
+export function isEveryAddress(host: string): boolean {
+  const bare = host.replace(/^\[|\]$/g, '');
+  return net.isIP(bare) !== 0 && /^[0.:]+$/.test(bare);
+}
+
 /** True where the service may listen: without a token only this machine may reach it, unless that is switched off. */
 export function mayListen({ server, auth }: Pick<Config, 'server' | 'auth'>): boolean {
   return hasTokens(auth) || auth.allowAnonymous || isLoopback(server.host);

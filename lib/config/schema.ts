@@ -1,3 +1,4 @@
+import { CLUSTER_SCHEMA } from './cluster-schema.js';
 import type { Config } from './config.js';
 import type { KeySchema, SectionSchema } from './key-schema.js';
 import { file, MAX_SECONDS, secret, seconds, section, text } from './key-schema.js';
@@ -208,16 +209,7 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
         'Sessions that are kept open ahead, at most two for each runner; the runners that wait longest come first, the others open theirs when they are asked for.',
     },
   }),
-  cluster: section('The place of this service among others on the same Nomad.', {
-    replica: {
-      type: 'string',
-      pattern: '^[a-z0-9_]{1,40}$',
-      expected: 'up to 40 of a-z, 0-9 and _',
-      reload: 'restart',
-      description:
-        'Name of this service, the same after a restart and no other’s: by it a restarted service knows what it had open in runners. Without it, host name and port; with port 0 another one at each start.',
-    },
-  }),
+  cluster: CLUSTER_SCHEMA,
   api: section('What answers look like.', {
     peerStatuses: {
       type: 'boolean',
