@@ -7,7 +7,6 @@
  * says why. Stopping takes new work off first, lets what runs go on for the grace time, and ends the rest from the top
  * down. Runners stay in Nomad: the next start finds them.
  */
-import { hostname } from 'node:os';
 import { Backoff } from './base/backoff.js';
 import type { Clock } from './base/clock.js';
 import { systemClock } from './base/clock.js';
@@ -18,6 +17,9 @@ import type { Lifecycle, LifecycleState } from './base/lifecycle.js';
 import { assertNew } from './base/lifecycle.js';
 import type { Logger } from './base/log.js';
 import { ApiServer } from './api/server.js';
+import type { Cluster } from './cluster/api.js';
+import { replicaName } from './cluster/replica-name.js';
+import { SharedCluster } from './cluster/shared-cluster.js';
 import { Standalone } from './cluster/standalone.js';
 import type { Config } from './config/config.js';
 import { packageVersion } from './config/version.js';
@@ -57,6 +59,8 @@ export class Service implements Lifecycle {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #nomad: NomadClient;
+  /** Undefined where the service is alone on its Nomad. */
+  readonly #shared: SharedCluster | undefined;
   readonly #runners: RunnerManager;
   readonly #warm: WarmSessions | undefined;
   readonly #executions: Executions;
@@ -89,17 +93,27 @@ export class Service implements Lifecycle {
         return baseJob();
       },
     });
-    const name = config.cluster.replica ?? replicaName(config.server.port, randomness);
+    const { replica, secret, address } = config.cluster;
     const { host, port } = config.server;
+    const self = replica === undefined ? replicaName(port, randomness) : replicaId(replica);
+    if (secret !== undefined) {
+      this.#shared = new SharedCluster({
+        ...shared,
+        self,
+        address: () => (address ?? this.#api.url).replace(/\/+$/, ''),
+        variables: this.#nomad.variables,
+      });
+    }
+    const cluster: Cluster = this.#shared ?? new Standalone({ id: self, address: `http://${host}:${port}` });
     this.#runners = new RunnerManager({
       ...shared,
-      cluster: new Standalone({ id: replicaId(name), address: `http://${host}:${port}` }),
+      cluster,
       nomad: this.#nomad,
       environments,
       pool: config.pool,
       runners: config.runners,
     });
-    const folders = new SessionFolders(name, randomness);
+    const folders = new SessionFolders(self, randomness);
     const cold = new ColdSessions({ ...shared, nomad: this.#nomad, folders });
     this.#warm = config.execution.warm === 'on' ? this.#createWarm({ ...shared, folders, cold }) : undefined;
     const inRunners = {
@@ -121,6 +135,7 @@ export class Service implements Lifecycle {
     this.#files = new FileTransfers(inRunners);
     this.#api = new ApiServer({
       ...shared,
+      cluster,
       config,
       runners: this.#runners,
       executions: this.#executions,
@@ -158,6 +173,7 @@ export class Service implements Lifecycle {
     this.#state = 'running';
     try {
       await this.#api.start();
+      await this.#shared?.start();
       await this.#warm?.start();
       if (this.#warm) this.#runners.listen(this.#warm);
       await this.#executions.start();
@@ -210,6 +226,7 @@ export class Service implements Lifecycle {
     ]);
     if (this.#warm) await this.#stopLayer('warm sessions', this.#warm);
     await this.#stopLayer('runners', this.#runners);
+    if (this.#shared) await this.#stopLayer('place among others', this.#shared);
     await this.#stopLayer('nomad', this.#nomad);
     await this.#loading;
     this.#state = 'stopped';
@@ -266,14 +283,4 @@ export class Service implements Lifecycle {
       retryAfterSeconds: 5,
     });
   }
-}
-
-/** The same after a restart, and another for every service on the machine. */
-function replicaName(port: number, randomness: Randomness): string {
-  const host = hostname()
-    .toLowerCase()
-    .replace(/[^a-z0-9]/g, '_')
-    .slice(0, 34);
-  // A free port is another one each time, and two services may have taken one.
-  return `${host}_${port === 0 ? randomness.uuid().slice(0, 5) : port}`;
 }

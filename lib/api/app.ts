@@ -2,6 +2,7 @@ import type { ErrorRequestHandler, Express } from 'express';
 import express from 'express';
 import { ServiceError } from '../base/errors.js';
 import type { Authenticator } from './access/authenticator.js';
+import { assertNotFenced } from './access/fence.js';
 import { openContext } from './context.js';
 import type { ApiDeps } from './deps.js';
 import { answerError } from './middleware/errors.js';
@@ -33,6 +34,7 @@ export function createApp(deps: ApiDeps, authenticator: Authenticator): Express 
   healthRoutes(app, deps);
   app.use((req, _res, next) => {
     authenticator.admit(req, 'request');
+    assertNotFenced(deps.cluster);
     next();
   });
   // They are tried in this order: what is asked most often comes first.

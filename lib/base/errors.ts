@@ -55,6 +55,8 @@ export const ERRORS = {
   EXECUTION_FAILED: { status: 500, errorCode: 'NOMAD_INTERNAL_SERVER_ERROR', retryable: true },
   INVALID_CONFIG: { status: 500, errorCode: 'UNKNOWN', retryable: false },
   ILLEGAL_STATE: { status: 500, errorCode: 'UNKNOWN', retryable: false },
+  FENCED: { status: 503, errorCode: 'UNKNOWN', retryable: true },
+  NOT_A_MEMBER: { status: 503, errorCode: 'UNKNOWN', retryable: true },
   STOPPED: { status: 503, errorCode: 'UNKNOWN', retryable: true },
   UNKNOWN: { status: 500, errorCode: 'UNKNOWN', retryable: false },
 } as const satisfies Record<string, ErrorSpec>;

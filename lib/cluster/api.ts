@@ -16,10 +16,22 @@ export interface Cluster {
   readonly isShared: boolean;
   /**
    * True while this replica may fill pools, replace what does not start and keep templates: while it holds the lease and
-   * has raised it within the last 15 s.
+   * has raised it within the last 15 s. To be asked at each use, since time alone ends it.
    */
   readonly leads: boolean;
-  /** Those whose heartbeat goes on, this one included, in order of id. */
+  /**
+   * True once another process goes by the name of this one: it owns nothing any more, must let go of all that it owned
+   * without purging it, and serves nobody. It stays so until the end of the process.
+   */
+  readonly isFenced: boolean;
+  /**
+   * False until the others were looked at for the first time, and for as long as Nomad does not let this one look: a
+   * replica that is not found then may well live, so nothing is taken over from it.
+   */
+  readonly isInformed: boolean;
+  /** What keeps this one from taking part, in words for the operator; undefined where nothing does. */
+  readonly trouble: string | undefined;
+  /** Those whose heartbeat goes on, this one included unless Nomad refuses its own, in order of id. */
   living(): readonly Replica[];
   /** Undefined for one that is not known to live. */
   find(id: ReplicaId): Replica | undefined;
@@ -27,6 +39,6 @@ export interface Cluster {
   assignee(name: string): ReplicaId;
   /** A connection to it was refused: it counts as dead until its next heartbeat. */
   suspect(id: ReplicaId): void;
-  /** Calls back after each change of `leads` or `living`. Returns the unsubscribe function. */
+  /** Calls back after each change of `leads`, `living`, `isFenced` or `isInformed`. Returns the unsubscribe function. */
   onChange(listener: () => void): () => void;
 }

@@ -5,6 +5,9 @@ import type { Cluster, Replica } from './api.js';
 export class Standalone implements Cluster {
   readonly isShared = false;
   readonly leads = true;
+  readonly isFenced = false;
+  readonly isInformed = true;
+  readonly trouble = undefined;
   readonly #replica: Replica;
 
   constructor(replica: Replica) {

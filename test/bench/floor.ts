@@ -8,9 +8,10 @@
 import { ApiServer } from '../../lib/api/server.js';
 import { systemClock } from '../../lib/base/clock.js';
 import { ServiceError } from '../../lib/base/errors.js';
-import { environmentId, executionId, systemRandomness } from '../../lib/base/ids.js';
+import { environmentId, executionId, replicaId, systemRandomness } from '../../lib/base/ids.js';
 import type { ExecutionId } from '../../lib/base/ids.js';
 import { createLogger } from '../../lib/base/log.js';
+import { Standalone } from '../../lib/cluster/standalone.js';
 import { loadConfig } from '../../lib/config/load.js';
 import type {
   ExecutionRequest,
@@ -60,6 +61,7 @@ const runners = new FakeRunners();
 const log = createLogger(config.log);
 runners.known.set(environmentId(0), benchEnvironment);
 const server = new ApiServer({
+  cluster: new Standalone({ id: replicaId('bench'), address: 'http://127.0.0.1:1' }),
   runners,
   executions: new InstantExecutions(),
   files: new FakeFiles(),

@@ -1,11 +1,12 @@
 import { FakeFiles } from './fake-files.js';
 import { systemClock } from '../../lib/base/clock.js';
 import type { Clock } from '../../lib/base/clock.js';
-import { systemRandomness } from '../../lib/base/ids.js';
+import { replicaId, systemRandomness } from '../../lib/base/ids.js';
 import { environmentId } from '../../lib/base/ids.js';
 import type { LogFields, Logger } from '../../lib/base/log.js';
 import type { ApiServerDeps } from '../../lib/api/server.js';
 import { ApiServer } from '../../lib/api/server.js';
+import { Standalone } from '../../lib/cluster/standalone.js';
 import { loadConfig } from '../../lib/config/load.js';
 import { createEnvironment } from '../../lib/environments/environment.js';
 import { FakeExecutions, FakeRunners } from './api-fakes.js';
@@ -76,6 +77,7 @@ export class TestApi implements AsyncDisposable {
       }),
     );
     this.deps = {
+      cluster: new Standalone({ id: replicaId('test'), address: 'http://127.0.0.1:1' }),
       runners: this.runners,
       executions: this.executions,
       files: this.files,

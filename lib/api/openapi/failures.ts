@@ -73,6 +73,14 @@ export const FAILURES: Readonly<Record<ErrorCode, Failure>> = {
     meaning: 'a command could not be run, or its end could not be learned',
   },
   POOL_DEPLETING: { of: 'named', meaning: '`/health` only: pools are under `pool.alertThreshold`' },
+  FENCED: {
+    of: 'every',
+    meaning: 'another process goes by the name of this service, `cluster.replica`',
+  },
+  NOT_A_MEMBER: {
+    of: 'named',
+    meaning: '`/health` only: the service cannot take its part among several',
+  },
   STOPPED: { of: 'every', meaning: 'the service is stopping' },
   INVALID_CONFIG: { of: 'none', meaning: 'the configuration is wrong; the service does not start' },
   ILLEGAL_STATE: { of: 'every', meaning: 'a fault of the service itself' },

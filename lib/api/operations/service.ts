@@ -13,7 +13,7 @@ export const getHealth = defineOperation({
     'The only route without a token. It keeps its 503 also with `api.peerStatuses`. Unknown parameters are ignored here, since probes add some.',
   query: noQuery,
   answers: { 204: { description: 'Every pool has enough idle runners, and Nomad answers.' } },
-  failures: ['POOL_DEPLETING', 'NOMAD_UNREACHABLE', 'NOT_READY'],
+  failures: ['POOL_DEPLETING', 'NOMAD_UNREACHABLE', 'NOT_A_MEMBER', 'NOT_READY'],
 });
 
 export const getVersion = defineOperation({

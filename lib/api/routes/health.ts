@@ -1,21 +1,24 @@
 import type { Router } from 'express';
 import { ServiceError } from '../../base/errors.js';
+import { assertNotFenced } from '../access/fence.js';
 import { sendEmpty } from '../answer.js';
 import type { ApiDeps } from '../deps.js';
 import { getHealth } from '../operations/service.js';
 import { declareRoutes, route } from './route.js';
 
 /** `GET /health`: may this service be sent clients? The only route without a token. */
-export function healthRoutes(router: Router, { runners, config }: ApiDeps): void {
+export function healthRoutes(router: Router, { runners, cluster, config }: ApiDeps): void {
   declareRoutes(
     router,
     route(getHealth, (_req, res) => {
+      assertNotFenced(cluster);
       if (!runners.nomadReachable) {
         throw new ServiceError(
           'NOMAD_UNREACHABLE',
           'Nomad cannot be reached; check nomad.addresses and the agent',
         );
       }
+      if (cluster.trouble !== undefined) throw new ServiceError('NOT_A_MEMBER', cluster.trouble);
       const depleting = runners
         .statistics()
         .filter((each) => each.idleRunners < each.prewarmingPoolSize * config.pool.alertThreshold)

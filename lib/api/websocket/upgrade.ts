@@ -19,6 +19,7 @@ import { SERAI_V1 } from '../../protocol/subprotocols.js';
 import type { ClaimedRunner } from '../../runners/runner.js';
 import type { Authenticator } from '../access/authenticator.js';
 import type { Principal } from '../access/principal.js';
+import { assertNotFenced } from '../access/fence.js';
 import { assertAllowed } from '../access/principal.js';
 import { contextOf, logRequest, openContext } from '../context.js';
 import type { ApiDeps } from '../deps.js';
@@ -114,6 +115,7 @@ export class WebSocketGateway {
   #admit(req: IncomingMessage, connection: Socket): OpenProxy {
     const context = contextOf(req);
     const principal = this.#authenticator.admit(req, 'upgrade');
+    assertNotFenced(this.#deps.cluster);
     const [path = ''] = (req.url ?? '').split('?', 1);
     for (const { operation, route, pattern, admit } of this.#targets) {
       const [, encodedId] = pattern.exec(path) ?? [];

@@ -1,0 +1,123 @@
+/**
+ * The other replicas, from what looks at Nomad show of them: who lives, and where.
+ *
+ * One lives from the first look that shows it, while the index of its variable changes. It is dead after SILENCE_MS of
+ * watched time without a change, at once where its variable is gone, and where a connection to it was refused: then the
+ * first look after that only tells which heartbeats are old, and a change from there on makes it live again.
+ *
+ * Not here: requests (observer.ts), this replica itself (registration.ts). Nothing in here reads a clock.
+ */
+import type { ReplicaId } from '../base/ids.js';
+import type { VariableRow } from '../nomad/model.js';
+import type { Replica } from './api.js';
+import { replicaOf } from './paths.js';
+import { ADDRESS_MS, FORGET_MS, SILENCE_MS } from './times.js';
+import type { Look } from './watched-time.js';
+
+interface Member {
+  readonly id: ReplicaId;
+  readonly path: string;
+  modifyIndex: number;
+  /** Watched time of the last change. */
+  changedMs: number;
+  /** Watched time since when it was silent at the last look. */
+  silentMs: number;
+  doubt: Doubt | undefined;
+  /** What it said of itself, and when that was read; undefined while that is not known. */
+  address: { readonly text: string; readonly readMs: number } | undefined;
+}
+
+/** A connection was refused. */
+interface Doubt {
+  /** True once a look has begun since then: one that was under way may show what was before. */
+  isLookedAt: boolean;
+  /** The index that is no sign of life, once a look has shown it. */
+  since: number | undefined;
+}
+
+export class Members {
+  readonly #self: ReplicaId;
+  readonly #members = new Map<ReplicaId, Member>();
+
+  constructor(self: ReplicaId) {
+    this.#self = self;
+  }
+
+  /** To be told before a look is asked for. */
+  beginLook(): void {
+    for (const { doubt } of this.#members.values()) if (doubt) doubt.isLookedAt = true;
+  }
+
+  /** Takes in all the rows that a look showed. */
+  observe(rows: readonly VariableRow[], look: Look): void {
+    const gone = new Set(this.#members.keys());
+    for (const { path, modifyIndex } of rows) {
+      const id = replicaOf(path);
+      if (id === undefined || id === this.#self) continue;
+      gone.delete(id);
+      const member = this.#members.get(id);
+      if (member) see(member, modifyIndex, look);
+      else this.#members.set(id, newMember({ id, path, modifyIndex }, look));
+    }
+    for (const id of gone) this.#members.delete(id);
+  }
+
+  /** Those whose address is to be read: it is unknown, or was read long ago, and they give signs of life. */
+  unread({ answeredMs }: Look): readonly ReplicaId[] {
+    return [...this.#members.values()]
+      .filter(
+        (member) => isAlive(member) && (!member.address || answeredMs - member.address.readMs >= ADDRESS_MS),
+      )
+      .map(({ id }) => id);
+  }
+
+  /** What a replica says of where it is; undefined where it says nothing that can be used. */
+  locate(id: ReplicaId, text: string | undefined, { answeredMs }: Look): void {
+    const member = this.#members.get(id);
+    if (member) member.address = text === undefined ? undefined : { text, readMs: answeredMs };
+  }
+
+  /** A connection to it was refused. Its address is read again before it is believed again. */
+  suspect(id: ReplicaId): void {
+    const member = this.#members.get(id);
+    if (!member) return;
+    member.doubt = { isLookedAt: false, since: undefined };
+    member.address = undefined;
+  }
+
+  living(): Replica[] {
+    return [...this.#members.values()].flatMap((member) => {
+      const { id, address } = member;
+      return address && isAlive(member) ? [{ id, address: address.text }] : [];
+    });
+  }
+
+  /** Variables of those that have been dead for so long that nobody needs to know of them. */
+  forgotten(): readonly VariableRow[] {
+    return [...this.#members.values()].filter(({ silentMs }) => silentMs >= FORGET_MS);
+  }
+}
+
+function newMember(row: Pick<Member, 'id' | 'path' | 'modifyIndex'>, { answeredMs }: Look): Member {
+  return { ...row, changedMs: answeredMs, silentMs: 0, doubt: undefined, address: undefined };
+}
+
+function see(member: Member, modifyIndex: number, { askedMs, answeredMs }: Look): void {
+  const wasAlive = isAlive(member);
+  const { doubt } = member;
+  if (doubt?.isLookedAt) {
+    doubt.since ??= modifyIndex;
+    if (doubt.since !== modifyIndex) member.doubt = undefined;
+  }
+  if (member.modifyIndex !== modifyIndex) {
+    member.modifyIndex = modifyIndex;
+    member.changedMs = answeredMs;
+  }
+  member.silentMs = askedMs - member.changedMs;
+  // Who comes back from the dead may be somewhere else.
+  if (!wasAlive && isAlive(member)) member.address = undefined;
+}
+
+function isAlive({ doubt, silentMs }: Member): boolean {
+  return !doubt && silentMs < SILENCE_MS;
+}

@@ -1,0 +1,65 @@
+/**
+ * Looks at what the others keep in Nomad's Variables: one list for all of them and the lease, and the address of each that
+ * is new or was read long ago.
+ *
+ * Nomad leaves out of a list what the token may not list, without a word. So a list is believed only where it shows this
+ * replica's own variable, or, before that is written, any replica's.
+ */
+import type { Clock } from '../base/clock.js';
+import { ServiceError } from '../base/errors.js';
+import type { ReplicaId } from '../base/ids.js';
+import type { NomadVariables } from '../nomad/api.js';
+import type { Lease } from './lease.js';
+import type { Members } from './members.js';
+import { LEASE_PATH, PREFIX, replicaOf, replicaPath } from './paths.js';
+import type { Registration } from './registration.js';
+import type { Look } from './watched-time.js';
+import { WatchedTime } from './watched-time.js';
+
+export interface ObserverDeps {
+  readonly variables: NomadVariables;
+  readonly clock: Clock;
+  readonly members: Members;
+  readonly lease: Lease;
+  readonly registration: Registration;
+}
+
+export class Observer {
+  readonly #deps: ObserverDeps;
+  readonly #time = new WatchedTime();
+
+  constructor(deps: ObserverDeps) {
+    this.#deps = deps;
+  }
+
+  /** Looks once. Rejects where Nomad fails, or shows too little to be believed; then nothing of the list is taken in. */
+  async look(signal: AbortSignal): Promise<void> {
+    const { variables, clock, members, lease, registration } = this.#deps;
+    const { isHeld, path } = registration;
+    members.beginLook();
+    const askedAtMs = clock.monotonicMs();
+    const rows = await variables.list(PREFIX, signal);
+    const isWhole = rows.some((row) => (isHeld ? row.path === path : replicaOf(row.path) !== undefined));
+    if (!isWhole) {
+      throw new ServiceError('NOMAD_NOT_FOUND', 'the list of variables does not show those of the replicas');
+    }
+    const look = this.#time.look(askedAtMs, clock.monotonicMs());
+    members.observe(rows, look);
+    lease.observe(
+      rows.find((row) => row.path === LEASE_PATH),
+      look,
+    );
+    await Promise.all(members.unread(look).map((id) => this.#read(id, look, signal)));
+  }
+
+  async #read(id: ReplicaId, look: Look, signal: AbortSignal): Promise<void> {
+    const found = await this.#deps.variables.get(replicaPath(id), signal);
+    const address = found?.items['address'];
+    this.#deps.members.locate(id, isAddress(address) ? address : undefined, look);
+  }
+}
+
+/** Others may have written it: requests with the secret go there, so it is a base address and nothing else. */
+function isAddress(text: string | undefined): text is string {
+  return text !== undefined && /^https?:\/\/[^\s/?#@]+$/.test(text) && URL.canParse(text);
+}
