@@ -1,11 +1,26 @@
 import { reasonOf } from './abort.js';
 
+/** Those that wait under one signal, and what listens to it on behalf of all. */
+interface Watch {
+  readonly waiting: Set<Waiting>;
+  readonly listener: () => void;
+}
+
+interface Waiting {
+  readonly grant: () => void;
+  readonly leave: () => void;
+}
+
 /**
  * A bound on how many things happen at once; those beyond it wait their turn, first come, first served.
+ *
+ * However many wait under one signal, it has one listener of theirs: a signal looks through all of its listeners for each
+ * that is added, and thousands of registrations wait under the same one.
  */
 export class Slots {
   readonly #size: number;
-  readonly #waiting = new Set<() => void>();
+  readonly #waiting = new Set<Waiting>();
+  readonly #watches = new Map<AbortSignal, Watch>();
   #taken = 0;
 
   constructor(size: number) {
@@ -27,21 +42,23 @@ export class Slots {
         reject(reasonOf(signal));
         return;
       }
-      const grant = (): void => {
-        signal?.removeEventListener('abort', leave);
-        this.#taken += 1;
-        resolve(this.#giveBackOnce());
-      };
-      const leave = (): void => {
-        this.#waiting.delete(grant);
-        if (signal) reject(reasonOf(signal));
+      const waiting: Waiting = {
+        grant: () => {
+          this.#unwatch(waiting, signal);
+          this.#taken += 1;
+          resolve(this.#giveBackOnce());
+        },
+        leave: () => {
+          this.#waiting.delete(waiting);
+          if (signal) reject(reasonOf(signal));
+        },
       };
       if (this.#taken < this.#size) {
-        grant();
+        waiting.grant();
         return;
       }
-      this.#waiting.add(grant);
-      signal?.addEventListener('abort', leave, { once: true });
+      this.#waiting.add(waiting);
+      this.#watch(waiting, signal);
     });
   }
 
@@ -64,8 +81,32 @@ export class Slots {
       const [next] = this.#waiting;
       if (next) {
         this.#waiting.delete(next);
-        next();
+        next.grant();
       }
     };
+  }
+
+  #watch(waiting: Waiting, signal: AbortSignal | undefined): void {
+    if (!signal) return;
+    const known = this.#watches.get(signal);
+    if (known) {
+      known.waiting.add(waiting);
+      return;
+    }
+    const all = new Set([waiting]);
+    const listener = (): void => {
+      this.#watches.delete(signal);
+      for (const { leave } of all) leave();
+    };
+    this.#watches.set(signal, { waiting: all, listener });
+    signal.addEventListener('abort', listener, { once: true });
+  }
+
+  #unwatch(waiting: Waiting, signal: AbortSignal | undefined): void {
+    if (!signal) return;
+    const watch = this.#watches.get(signal);
+    if (!watch?.waiting.delete(waiting) || watch.waiting.size > 0) return;
+    this.#watches.delete(signal);
+    signal.removeEventListener('abort', watch.listener);
   }
 }

@@ -2,6 +2,7 @@ import { deadline, orAbort } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import type { EnvironmentId, Randomness } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
+import { Slots } from '../base/slots.js';
 import type { Environment } from '../environments/environment.js';
 import { isSameEnvironment } from '../environments/environment.js';
 import type { EnvironmentStore } from '../environments/store.js';
@@ -23,6 +24,8 @@ export interface CatalogDeps {
 
 /** A claim whose write is on its way holds a deletion up for as long as Nomad takes to answer, and no longer. */
 const CLAIMS_SETTLE_MS = 30_000;
+/** Removals that a deletion waits for at once; more would be no faster, since fewer purges are under way at a time. */
+const PARALLEL_ATTEMPTS = 50;
 
 /**
  * The environments, and changes of them: each is written to Nomad first and then in force. Those of one environment happen one after
@@ -104,7 +107,8 @@ export class Catalog {
   async #delete(id: EnvironmentId, signal: AbortSignal): Promise<void> {
     const { store, world, removals, clock } = this.#deps;
     const members = [...(world.state.members.get(id)?.values() ?? [])];
-    await Promise.all(members.map((runner) => removals.attempt(runner.id)));
+    const slots = new Slots(PARALLEL_ATTEMPTS);
+    await Promise.all(members.map((runner) => slots.with(() => removals.attempt(runner.id))));
     const late = `the runners of environment ${id} are not all removed yet`;
     using limit = deadline(clock, CLAIMS_SETTLE_MS, 'NOMAD_UNREACHABLE', late);
     const waiting = AbortSignal.any([signal, limit.signal]);
