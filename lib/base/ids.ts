@@ -27,6 +27,7 @@ export const systemRandomness: Randomness = { uuid: () => randomUUID(), random: 
 
 const UUID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}';
 const RUNNER_ID = new RegExp(`^(0|[1-9][0-9]{0,15})-${UUID}$`);
+const EXECUTION_OF_REPLICA = new RegExp(`^([a-z0-9_]{1,40})-${UUID}$`);
 
 /** Brands a number that was validated as an environment id. */
 export function environmentId(value: number): EnvironmentId {
@@ -45,8 +46,16 @@ export function parseRunnerId(id: string): { runnerId: RunnerId; environmentId: 
   return { runnerId: id as RunnerId, environmentId: number as EnvironmentId };
 }
 
-export function newExecutionId(randomness: Randomness): ExecutionId {
-  return randomness.uuid() as ExecutionId;
+/** A UUID; with a replica `<replica>-<UUID>`, so that others tell from the id alone who has the execution. */
+export function newExecutionId(randomness: Randomness, replica?: ReplicaId): ExecutionId {
+  const uuid = randomness.uuid();
+  return (replica === undefined ? uuid : `${replica}-${uuid}`) as ExecutionId;
+}
+
+/** The replica that an execution's id names; undefined where it names none. */
+export function replicaOfExecution(id: string): ReplicaId | undefined {
+  const [, name] = EXECUTION_OF_REPLICA.exec(id) ?? [];
+  return name as ReplicaId | undefined;
 }
 
 /** Brands an id that came from a client's query; whether it exists is looked up, never assumed. */

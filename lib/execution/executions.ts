@@ -1,7 +1,7 @@
 import { throwIfAborted } from '../base/abort.js';
 import type { Clock, Timer } from '../base/clock.js';
 import { ServiceError } from '../base/errors.js';
-import type { ExecutionId, Randomness, RunnerId } from '../base/ids.js';
+import type { ExecutionId, Randomness, ReplicaId, RunnerId } from '../base/ids.js';
 import { newExecutionId } from '../base/ids.js';
 import type { Lifecycle, LifecycleState } from '../base/lifecycle.js';
 import { assertNew } from '../base/lifecycle.js';
@@ -35,6 +35,8 @@ export interface ExecutionsDeps {
   readonly randomness: Randomness;
   readonly log: Logger;
   readonly books: RunnerBooks;
+  /** Goes into the ids of executions; undefined where the service is alone. */
+  readonly replica?: ReplicaId | undefined;
   /**
    * Called when a runner that nobody has changed yet shows that the image of its environment cannot run commands as it has
    * to, and, without a reason, when one shows that it can.
@@ -124,7 +126,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
   prepare(runner: ClaimedRunner, request: ExecutionRequest): ExecutionId {
     this.#assertRunning();
     throwIfAborted(runner.runnerSignal);
-    const { clock, config, randomness } = this.#deps;
+    const { clock, config, randomness, replica } = this.#deps;
     assertRunnable(request, config.execution.maxCommandBytes);
     const ledger = this.#ledgers.get(runner.id) ?? this.#openLedger(runner);
     const { maxPerRunner, preparedTimeout } = config.execution;
@@ -136,7 +138,7 @@ export class Executions implements ExecutionsApi, Lifecycle {
       );
     }
     const leave = this.#room.enter(request);
-    const id = newExecutionId(randomness);
+    const id = newExecutionId(randomness, replica);
     const expiry = clock.setTimer(preparedTimeout * 1000, () => this.#endWaiting(ledger, id));
     ledger.waiting.set(id, { request, leave, expiry });
     return id;
