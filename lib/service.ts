@@ -130,6 +130,7 @@ export class Service implements Lifecycle {
     };
     this.#executions = new Executions({
       ...inRunners,
+      replica: cluster.isShared ? self : undefined,
       onFitness: (environment, reason) => this.#runners.reportFitness(environment, reason),
     });
     this.#files = new FileTransfers(inRunners);

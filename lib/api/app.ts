@@ -5,12 +5,14 @@ import type { Authenticator } from './access/authenticator.js';
 import { assertNotFenced } from './access/fence.js';
 import { openContext } from './context.js';
 import type { ApiDeps } from './deps.js';
+import { Crossing } from './forwarding/crossing.js';
 import { answerError } from './middleware/errors.js';
 import { documentationRoutes } from './routes/documentation.js';
 import { environmentRoutes } from './routes/environments.js';
 import { executionRoutes } from './routes/execution.js';
 import { fileRoutes } from './routes/files.js';
 import { healthRoutes } from './routes/health.js';
+import { ApiRouter } from './routes/route.js';
 import { runnerRoutes } from './routes/runners.js';
 import { statisticsRoutes } from './routes/statistics.js';
 import { versionRoutes } from './routes/version.js';
@@ -20,7 +22,11 @@ import { versionRoutes } from './routes/version.js';
  *
  * Order: context and log line, health, token, routes, 404, errors. Whatever is thrown ends in `answerError`.
  */
-export function createApp(deps: ApiDeps, authenticator: Authenticator): Express {
+export function createApp(
+  deps: ApiDeps,
+  authenticator: Authenticator,
+  crossing = new Crossing(deps.runners, undefined),
+): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -31,7 +37,8 @@ export function createApp(deps: ApiDeps, authenticator: Authenticator): Express 
     openContext(req, res, deps);
     next();
   });
-  healthRoutes(app, deps);
+  const router = new ApiRouter(app, crossing);
+  healthRoutes(router, deps);
   app.use((req, _res, next) => {
     authenticator.admit(req, 'request');
     assertNotFenced(deps.cluster);
@@ -47,7 +54,7 @@ export function createApp(deps: ApiDeps, authenticator: Authenticator): Express 
     documentationRoutes,
     environmentRoutes,
   ]) {
-    declare(app, deps);
+    declare(router, deps);
   }
   app.use(() => {
     throw new ServiceError('ROUTE_NOT_FOUND', 'there is no such route; the API is below /api/v1');

@@ -1,13 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '../base/errors.js';
+import type { ReplicaId } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import type { Principal } from './access/principal.js';
 import type { ApiDeps } from './deps.js';
+import type { Hop } from './forwarding/hop.js';
 
 /** What belongs to one request, an upgrade included. Most requests need neither logger nor signal, so these are made when asked for. */
 export class RequestContext {
-  /** Named in the answer to an unexpected failure and in every log line of the request. */
-  readonly id: string;
+  /** Named in the answer to an unexpected failure and in every log line of the request, on all replicas that it passes. */
+  id: string;
   readonly method: string;
   readonly startedMs: number;
   /** The pattern that matched, such as `/api/v1/runners/:id`: no id, no query. */
@@ -16,6 +18,9 @@ export class RequestContext {
   principal: Principal | undefined;
   /** Code of the error that was answered. */
   errorCode: string | undefined;
+  /** The replica that has the runner, if this one does not. */
+  forwardedTo: ReplicaId | undefined;
+  #hop: Hop | undefined;
   readonly #deps: ApiDeps;
   #log: Logger | undefined;
   #leaving: AbortController | undefined;
@@ -26,6 +31,18 @@ export class RequestContext {
     this.id = deps.randomness.uuid();
     this.method = method;
     this.startedMs = deps.clock.monotonicMs();
+  }
+
+  /** What the replica told that passed the request on; undefined for one that comes from its client. */
+  get hop(): Hop | undefined {
+    return this.#hop;
+  }
+
+  /** Another replica passed the request on. Nothing has been logged of it yet. */
+  cameBy(hop: Hop): void {
+    this.#hop = hop;
+    this.id = hop.requestId;
+    this.#log = undefined;
   }
 
   get log(): Logger {
@@ -75,7 +92,7 @@ export function openContext(req: IncomingMessage, res: ServerResponse, deps: Api
 
 /** The one line of a request: no id, no query, of a token its name. */
 export function logRequest(
-  { id, method, route, startedMs, principal, errorCode }: RequestContext,
+  { id, method, route, startedMs, principal, errorCode, hop, forwardedTo }: RequestContext,
   status: number | 'client left',
   { clock, log }: ApiDeps,
 ): void {
@@ -87,6 +104,8 @@ export function logRequest(
     ms: Math.round(clock.monotonicMs() - startedMs),
     ...(principal?.name === undefined ? {} : { tokenName: principal.name }),
     ...(errorCode === undefined ? {} : { code: errorCode }),
+    ...(hop === undefined ? {} : { forwardedFrom: hop.from }),
+    ...(forwardedTo === undefined ? {} : { forwardedTo }),
   };
   // Probes come every few seconds for ever.
   if (route.endsWith('/health')) log.debug('request', fields);

@@ -13,7 +13,7 @@ export interface ApiDeps {
   readonly runners: Runners;
   readonly executions: ExecutionsApi;
   readonly files: FilesApi;
-  readonly config: Pick<Config, 'server' | 'auth' | 'api' | 'pool'>;
+  readonly config: Pick<Config, 'server' | 'auth' | 'api' | 'pool' | 'cluster'>;
   /** What `GET /version` answers. */
   readonly version: string;
   readonly log: Logger;

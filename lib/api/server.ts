@@ -17,6 +17,10 @@ import { Authenticator } from './access/authenticator.js';
 import { createApp } from './app.js';
 import { openContext } from './context.js';
 import type { ApiDeps } from './deps.js';
+import { holdBody } from './forwarding/continuation.js';
+import { Crossing } from './forwarding/crossing.js';
+import { Forwarder } from './forwarding/forwarder.js';
+import { HOP_HEADER, HopSeal } from './forwarding/hop.js';
 import { ServerCertificate } from './listening/certificate.js';
 import { Connections } from './listening/connections.js';
 import { answerError } from './middleware/errors.js';
@@ -41,6 +45,7 @@ const FAREWELL_MS = 1000;
 
 export class ApiServer implements Lifecycle {
   readonly #deps: ApiServerDeps;
+  readonly #forwarder: Forwarder | undefined;
   readonly #gateway: WebSocketGateway;
   readonly #server: Server;
   readonly #certificate: ServerCertificate | undefined;
@@ -51,9 +56,13 @@ export class ApiServer implements Lifecycle {
 
   constructor(deps: ApiServerDeps) {
     this.#deps = deps;
-    const authenticator = new Authenticator(deps);
-    this.#gateway = new WebSocketGateway(deps, authenticator);
-    const app = createApp(deps, authenticator);
+    const { secret } = deps.config.cluster;
+    const seal = secret === undefined ? undefined : new HopSeal(secret);
+    this.#forwarder = seal && new Forwarder({ ...deps, seal });
+    const authenticator = new Authenticator({ ...deps, seal });
+    const crossing = new Crossing(deps.runners, this.#forwarder);
+    this.#gateway = new WebSocketGateway({ deps, authenticator, crossing });
+    const app = createApp(deps, authenticator, crossing);
     const onRequest = (req: IncomingMessage, res: ServerResponse): void => this.#onRequest(app, req, res);
     const { certificate, key } = deps.config.server.tls;
     if (certificate === undefined || key === undefined) {
@@ -69,6 +78,11 @@ export class ApiServer implements Lifecycle {
     this.#server.headersTimeout = HEADERS_MS;
     this.#server.requestTimeout = REQUEST_MS;
     this.#server.keepAliveTimeout = KEEP_ALIVE_MS;
+    this.#server.on('checkContinue', (req: IncomingMessage, res: ServerResponse) => {
+      if (this.#forwarder && HOP_HEADER in req.headers) holdBody(req, res);
+      else res.writeContinue();
+      onRequest(req, res);
+    });
     this.#server.on('upgrade', (req, stream, head) => this.#onUpgrade(req, stream, head));
     this.#server.on('clientError', (error, stream) => this.#onClientError(error, stream));
   }
@@ -167,6 +181,7 @@ export class ApiServer implements Lifecycle {
     waiting.abort();
     this.#gateway.destroy();
     this.#connections.destroy();
+    this.#forwarder?.destroy();
     // Not `drained`: whoever owns the executions waits for the end of those that were cut.
     await closed;
     await this.#certificate?.stop();

@@ -49,6 +49,7 @@ export const ERRORS = {
   NOMAD_NOT_FOUND: { status: 500, errorCode: 'NOMAD_INTERNAL_SERVER_ERROR', retryable: false },
   NOMAD_PROTOCOL: { status: 500, errorCode: 'NOMAD_INTERNAL_SERVER_ERROR', retryable: true },
   PLACEMENT_FAILED: { status: 500, errorCode: 'NOMAD_OVERLOAD', retryable: true },
+  OWNER_UNREACHABLE: { status: 503, errorCode: 'UNKNOWN', retryable: true },
   NOT_READY: { status: 503, errorCode: 'NOMAD_UNREACHABLE', retryable: true },
   POOL_DEPLETING: { status: 503, errorCode: 'PREWARMING_POOL_DEPLETING', retryable: true },
   FILES_NOT_WRITTEN: { status: 500, errorCode: 'UNKNOWN', retryable: false },

@@ -39,6 +39,13 @@ export function tokenIn(field: string | undefined): string | undefined {
   return name && Buffer.from(name.slice(TOKEN_PREFIX.length), 'base64url').toString('utf8');
 }
 
+/** The header field without its token; the empty text where nothing else was offered. */
+export function withoutToken(field: string): string {
+  return namesIn(field)
+    .filter((name) => !name.startsWith(TOKEN_PREFIX))
+    .join(', ');
+}
+
 /** The subprotocol that carries a token. */
 export function tokenSubprotocol(token: string): string {
   return TOKEN_PREFIX + Buffer.from(token, 'utf8').toString('base64url');

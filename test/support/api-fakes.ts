@@ -1,6 +1,7 @@
 import { ServiceError } from '../../lib/base/errors.js';
 import type { EnvironmentId, ExecutionId, RunnerId } from '../../lib/base/ids.js';
 import { allocationId, executionId, parseRunnerId } from '../../lib/base/ids.js';
+import type { Replica } from '../../lib/cluster/api.js';
 import type { Environment } from '../../lib/environments/environment.js';
 import type {
   ExecutionRequest,
@@ -48,6 +49,13 @@ export class FakeRunners implements Runners {
   readonly claimed = new Map<string, ClaimedRunner>();
   readonly #claims = new Map<string, AbortController>();
   readonly calls: unknown[] = [];
+  /** Runners of other replicas. */
+  readonly elsewhere = new Map<string, Replica>();
+  /** Replace it to stage takeovers and doubts. */
+  onLocate: Runners['locate'] = (id) => {
+    const owner = this.elsewhere.get(id);
+    return Promise.resolve(owner ? { kind: 'elsewhere', owner } : { kind: 'own' });
+  };
   #count = 0;
 
   async claim(options: Parameters<Runners['claim']>[0]): Promise<ClaimedRunner> {
@@ -76,12 +84,13 @@ export class FakeRunners implements Runners {
     return runner;
   }
 
-  owns(_id: string): boolean {
-    return true;
+  owns(id: string): boolean {
+    return !this.elsewhere.has(id);
   }
 
-  locate(_id: string, _signal: AbortSignal): Promise<Location> {
-    return Promise.resolve({ kind: 'own' });
+  locate(id: string, signal: AbortSignal): Promise<Location> {
+    this.calls.push(['locate', id]);
+    return this.onLocate(id, signal);
   }
 
   async return(id: string): Promise<void> {

@@ -6,6 +6,7 @@ import { environmentId } from '../../lib/base/ids.js';
 import type { LogFields, Logger } from '../../lib/base/log.js';
 import type { ApiServerDeps } from '../../lib/api/server.js';
 import { ApiServer } from '../../lib/api/server.js';
+import type { Cluster } from '../../lib/cluster/api.js';
 import { Standalone } from '../../lib/cluster/standalone.js';
 import { loadConfig } from '../../lib/config/load.js';
 import { createEnvironment } from '../../lib/environments/environment.js';
@@ -43,6 +44,8 @@ export interface TestApiOptions {
   readonly settings?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
   readonly graceMs?: number;
+  /** Without it the service is alone. */
+  readonly cluster?: Cluster;
 }
 
 /** The API on fakes, listening on a free port, with environment 1 known. */
@@ -56,7 +59,7 @@ export class TestApi implements AsyncDisposable {
   readonly #token: string | undefined;
   readonly #contract: Contract;
 
-  private constructor({ settings = {}, clock = systemClock, graceMs = 0 }: TestApiOptions) {
+  private constructor({ settings = {}, clock = systemClock, graceMs = 0, cluster }: TestApiOptions) {
     const { config } = loadConfig({ env: { SERAI_SERVER_PORT: '0', ...settings }, cwd: '/' });
     this.#token = config.auth.token;
     this.#contract = contractOf({ peerStatuses: config.api.peerStatuses });
@@ -77,7 +80,7 @@ export class TestApi implements AsyncDisposable {
       }),
     );
     this.deps = {
-      cluster: new Standalone({ id: replicaId('test'), address: 'http://127.0.0.1:1' }),
+      cluster: cluster ?? new Standalone({ id: replicaId('test'), address: 'http://127.0.0.1:1' }),
       runners: this.runners,
       executions: this.executions,
       files: this.files,

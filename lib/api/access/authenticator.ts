@@ -1,7 +1,8 @@
 /**
  * Who may pass, and how often: the holder of a token where any is configured, else whoever sits at this machine.
  *
- * One object serves HTTP requests and upgrades, so both are judged alike. Tokens appear in no message and no log.
+ * One object serves HTTP requests and upgrades, so both are judged alike. Tokens appear in no message and no log. What
+ * another replica passes on carries that one's word for the client instead of a token.
  *
  * Not here: which scope a route needs (routes/, principal.ts).
  */
@@ -12,6 +13,7 @@ import { RateLimit } from '../../base/rate-limit.js';
 import type { AuthConfig, Config } from '../../config/config.js';
 import { allTokens, hasTokens } from '../../config/tokens.js';
 import { contextOf } from '../context.js';
+import type { HopSeal } from '../forwarding/hop.js';
 import { tokenOf } from './credentials.js';
 import { assertLocal } from './local.js';
 import type { Principal } from './principal.js';
@@ -21,16 +23,20 @@ import { TokenRegister } from './token-register.js';
 export interface AuthenticatorDeps {
   readonly config: Pick<Config, 'auth'>;
   readonly clock: Clock;
+  /** For what other replicas pass on; undefined where there are none, so that their header means nothing. */
+  readonly seal?: HopSeal | undefined;
 }
 
 export class Authenticator {
   readonly #config: AuthConfig;
   readonly #register: TokenRegister;
+  readonly #seal: HopSeal | undefined;
   /** By the name of the token. */
   readonly #limits = new Map<string | undefined, RateLimit>();
 
-  constructor({ config: { auth }, clock }: AuthenticatorDeps) {
+  constructor({ config: { auth }, clock, seal }: AuthenticatorDeps) {
     this.#config = auth;
+    this.#seal = seal;
     const tokens = allTokens(auth);
     this.#register = new TokenRegister(tokens);
     for (const { name, ...own } of [...tokens, { name: ANYONE.name }]) {
@@ -45,11 +51,19 @@ export class Authenticator {
 
   /**
    * Finds out who sends this request, which may be an upgrade, and writes it into its context. UNAUTHORIZED where it may
-   * not pass, RATE_LIMITED where it has to wait.
+   * not pass, RATE_LIMITED where it has to wait. What another replica passes on was judged and counted there, and may do
+   * what is passed on: use a runner.
    */
   admit(req: IncomingMessage, kind: 'request' | 'upgrade'): Principal {
+    const context = contextOf(req);
+    const hop = this.#seal?.read(req);
+    if (hop) {
+      context.cameBy(hop);
+      context.principal = { name: hop.tokenName, scopes: ['runners'] };
+      return context.principal;
+    }
     const principal = this.#identify(req, kind);
-    contextOf(req).principal = principal;
+    context.principal = principal;
     this.pace(principal);
     return principal;
   }

@@ -11,6 +11,7 @@ import type { ErrorAnswer } from '../../protocol/http.js';
 import { sendJson } from '../answer.js';
 import { contextOf } from '../context.js';
 import type { ApiDeps } from '../deps.js';
+import { isBodyHeld } from '../forwarding/continuation.js';
 import { discardBody } from './body.js';
 
 /** Waiting helps within a second or two for most retryable failures. */
@@ -23,7 +24,7 @@ export async function answerError(
   error: unknown,
   deps: ApiDeps,
 ): Promise<void> {
-  if (!(await discardBody(req, deps.clock))) res.shouldKeepAlive = false;
+  if (isBodyHeld(req) || !(await discardBody(req, deps.clock))) res.shouldKeepAlive = false;
   sendError(req, res, error, deps);
 }
 

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../base/errors.js';
 import type { Operation } from '../operations/operation.js';
+import { runnerParameterOf } from '../operations/runners.js';
 
 /**
  * Which operations can fail with each error of the table, and what the error means to a client.
@@ -14,10 +15,10 @@ export interface Failure {
 
 /**
  * `named`: of the operations that name it · `every` · `guarded`: of those that need a token · `scoped`: of those that
- * need a scope · `body`: of those that take one · `nomad`: of those that use Nomad · `none`: of none, since it is
- * answered where there is no operation, or never answered.
+ * need a scope · `body`: of those that take one · `runner`: of those of one runner · `nomad`: of those that use Nomad ·
+ * `none`: of none, since it is answered where there is no operation, or never answered.
  */
-type FailureKind = 'named' | 'every' | 'guarded' | 'scoped' | 'body' | 'nomad' | 'none';
+type FailureKind = 'named' | 'every' | 'guarded' | 'scoped' | 'body' | 'runner' | 'nomad' | 'none';
 
 export const FAILURES: Readonly<Record<ErrorCode, Failure>> = {
   INVALID_REQUEST: {
@@ -55,6 +56,10 @@ export const FAILURES: Readonly<Record<ErrorCode, Failure>> = {
   NOMAD_OVERLOADED: { of: 'nomad', meaning: 'Nomad has no leader, or refuses more requests' },
   PLACEMENT_FAILED: { of: 'nomad', meaning: 'Nomad found no node with room for a runner' },
   NOMAD_UNREACHABLE: { of: 'nomad', meaning: 'Nomad does not answer' },
+  OWNER_UNREACHABLE: {
+    of: 'runner',
+    meaning: 'the replica that has the runner does not answer, or has just lost it',
+  },
   NOT_READY: { of: 'named', meaning: 'the service has not read Nomad yet since it started' },
   NOMAD_REFUSED: { of: 'nomad', meaning: "Nomad refuses the service's token (403)" },
   NOMAD_CONFLICT: {
@@ -98,7 +103,8 @@ export function failuresOf(operation: Operation): ErrorCode[] {
   );
 }
 
-function isOfKind({ access, body, usesNomad }: Operation, kind: FailureKind): boolean {
+function isOfKind(operation: Operation, kind: FailureKind): boolean {
+  const { access, body, usesNomad } = operation;
   switch (kind) {
     case 'every':
       return true;
@@ -108,6 +114,8 @@ function isOfKind({ access, body, usesNomad }: Operation, kind: FailureKind): bo
       return access !== 'everybody' && access !== 'any-token';
     case 'body':
       return body !== undefined;
+    case 'runner':
+      return runnerParameterOf(operation) !== undefined;
     case 'nomad':
       return usesNomad === true;
     case 'named':

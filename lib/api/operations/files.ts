@@ -38,6 +38,7 @@ export const updateFiles = defineBodyOperation({
     'NOT_READY',
   ],
   usesNomad: true,
+  isUnbounded: true,
 });
 
 export const listFiles = defineOperation({
@@ -78,6 +79,7 @@ export const listFiles = defineOperation({
   },
   failures: ['RUNNER_GONE', 'FILE_UNREADABLE', 'EXECUTION_FAILED', 'NOT_READY'],
   usesNomad: true,
+  isUnbounded: true,
 });
 
 export const readFile = defineOperation({
@@ -108,4 +110,5 @@ export const readFile = defineOperation({
   },
   failures: ['RUNNER_GONE', 'FILE_UNREADABLE', 'EXECUTION_FAILED', 'NOT_READY'],
   usesNomad: true,
+  isUnbounded: true,
 });

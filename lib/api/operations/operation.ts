@@ -37,6 +37,8 @@ export interface OperationSpec<Query> {
   readonly failures: readonly ErrorCode[];
   /** It changes or asks Nomad, so it may fail as Nomad does. */
   readonly usesNomad?: true;
+  /** It takes as long as files need; all others are answered within seconds. */
+  readonly isUnbounded?: true;
 }
 
 export type Tag = 'Service' | 'Environments' | 'Runners' | 'Executions' | 'Files';

@@ -1,5 +1,6 @@
 import { claimAnswer, claimBody, executeAnswer, executeBody, socketQuery } from '../schemas/runner.js';
 import { choice, text, told } from '../schemas/schema.js';
+import type { Operation } from './operation.js';
 import { defineBodyOperation, defineOperation, json, noQuery } from './operation.js';
 
 /** Any text is an id that may be asked for; one that is none is of a runner that is gone. */
@@ -8,6 +9,11 @@ export const runnerIdParameter = told(
   'The id that the claim answered.',
   '10-8f8f3c1e-6a55-4c02-9d0c-2f6a5a0c7a11',
 );
+
+/** The parameter of the path that names a runner; undefined for operations that are not of one runner. */
+export function runnerParameterOf({ parameters = {} }: Operation): string | undefined {
+  return Object.keys(parameters).find((name) => parameters[name] === runnerIdParameter);
+}
 
 const id = runnerIdParameter;
 const claimed = { id: '$response.body#/runnerId' };
@@ -132,7 +138,7 @@ export const openSession = defineOperation({
     'A WebSocket handshake that offers the subprotocol `serai.v1`; any other request is answered with 400. It costs no request and no handshake per command, and each command counts as one execution.',
     'Text frames of the client are JSON. `{"type":"exec","id":"1","command":"…"}` runs a command: `id` is any text of 1 to 128 characters, and the rest is what `execute` takes. While one runs, up to 16 more wait; the next gets an `error`. `{"type":"cancel","id":"1"}` ends one that runs or waits. `stdin`, `resize`, `signal` and `eof` are as on the socket of an execution, for the command that runs, and may name it by `id`; binary frames are its input.',
     'From the server come the messages of `serai.v1`, each with the `id` of its command: `start`, output, then exactly one end. A command that is not begun gets its end, an `error`, alone. What is no message is answered with `refused`.',
-    'A client that closes or vanishes ends the command that runs. The server closes with 1000 when the runner is gone, and with 1001 when the service stops.',
+    'A client that closes or vanishes ends the command that runs. The server closes with 1000 when the runner is gone, with 1001 when the service stops, and with 1012 when another replica has the runner now: the runner is there, and a new session may be opened on it.',
   ].join('\n\n'),
   parameters: { id },
   query: noQuery,

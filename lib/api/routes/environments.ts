@@ -1,4 +1,3 @@
-import type { Router } from 'express';
 import { ServiceError } from '../../base/errors.js';
 import type { EnvironmentId } from '../../base/ids.js';
 import type { Environment } from '../../environments/environment.js';
@@ -15,13 +14,13 @@ import {
   putEnvironment,
 } from '../operations/environments.js';
 import { parseEnvironmentId } from '../schemas/environment.js';
-import { declareRoutes, parameter, route } from './route.js';
+import type { ApiRouter } from './route.js';
+import { parameter, route } from './route.js';
 
-export function environmentRoutes(router: Router, { runners, config, clock }: ApiDeps): void {
+export function environmentRoutes(router: ApiRouter, { runners, config, clock }: ApiDeps): void {
   const body = { limitBytes: config.server.maxBodyBytes, clock };
 
-  declareRoutes(
-    router,
+  router.declare(
     route(listEnvironments, async (req, res) => {
       const { fetch } = listEnvironments.parseQuery(req);
       if (fetch) await runners.refreshEnvironments(contextOf(req).requestSignal);
@@ -30,8 +29,7 @@ export function environmentRoutes(router: Router, { runners, config, clock }: Ap
     }),
   );
 
-  declareRoutes(
-    router,
+  router.declare(
     route(getEnvironment, async (req, res) => {
       const id = parseEnvironmentId(parameter(req, 'id'));
       const { fetch } = getEnvironment.parseQuery(req);

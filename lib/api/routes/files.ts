@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { Request, Response, Router } from 'express';
+import type { Request, Response } from 'express';
 import { Budget } from '../../base/budget.js';
 import { ServiceError } from '../../base/errors.js';
 import type { SourceFile } from '../../execution/files/api.js';
@@ -11,15 +11,15 @@ import type { ApiDeps } from '../deps.js';
 import { listFiles, readFile, updateFiles } from '../operations/files.js';
 import type { SpooledBody } from '../uploads/spool.js';
 import { spoolJson } from '../uploads/spool.js';
-import { declareRoutes, parameter, route } from './route.js';
+import type { ApiRouter } from './route.js';
+import { parameter, route } from './route.js';
 
 /** Files of a runner: delete and copy, list, download. Bodies are streamed both ways. */
-export function fileRoutes(router: Router, { runners, files, config, clock, randomness }: ApiDeps): void {
+export function fileRoutes(router: ApiRouter, { runners, files, config, clock, randomness }: ApiDeps): void {
   const { maxBodyBytes, maxSpoolBytes, maxFileBytes } = config.server;
   const spooling = { limitBytes: maxBodyBytes, room: new Budget(maxSpoolBytes), clock, randomness };
 
-  declareRoutes(
-    router,
+  router.declare(
     route(updateFiles, async (req, res) => {
       const id = parameter(req, 'id');
       runners.get(id); // an unknown runner is told before its body is judged
@@ -61,8 +61,7 @@ export function fileRoutes(router: Router, { runners, files, config, clock, rand
     }),
   );
 
-  declareRoutes(
-    router,
+  router.declare(
     route(readFile, async (req, res) => {
       const runner = runners.get(parameter(req, 'id'));
       const query = readFile.parseQuery(req);

@@ -1,15 +1,14 @@
-import type { Router } from 'express';
 import { ServiceError } from '../../base/errors.js';
 import { assertNotFenced } from '../access/fence.js';
 import { sendEmpty } from '../answer.js';
 import type { ApiDeps } from '../deps.js';
 import { getHealth } from '../operations/service.js';
-import { declareRoutes, route } from './route.js';
+import type { ApiRouter } from './route.js';
+import { route } from './route.js';
 
 /** `GET /health`: may this service be sent clients? The only route without a token. */
-export function healthRoutes(router: Router, { runners, cluster, config }: ApiDeps): void {
-  declareRoutes(
-    router,
+export function healthRoutes(router: ApiRouter, { runners, cluster, config }: ApiDeps): void {
+  router.declare(
     route(getHealth, (_req, res) => {
       assertNotFenced(cluster);
       if (!runners.nomadReachable) {

@@ -1,4 +1,3 @@
-import type { Router } from 'express';
 import { environmentId } from '../../base/ids.js';
 import type { MappedPort } from '../../nomad/model.js';
 import type { ClaimAnswer, MappedPortAnswer } from '../../protocol/http.js';
@@ -7,13 +6,13 @@ import { contextOf } from '../context.js';
 import type { ApiDeps } from '../deps.js';
 import { readJson } from '../middleware/body.js';
 import { claimRunner, returnRunner } from '../operations/runners.js';
-import { declareRoutes, parameter, route } from './route.js';
+import type { ApiRouter } from './route.js';
+import { parameter, route } from './route.js';
 
-export function runnerRoutes(router: Router, { runners, config, clock }: ApiDeps): void {
+export function runnerRoutes(router: ApiRouter, { runners, config, clock }: ApiDeps): void {
   const body = { limitBytes: config.server.maxBodyBytes, clock };
 
-  declareRoutes(
-    router,
+  router.declare(
     route(claimRunner, async (req, res) => {
       claimRunner.parseQuery(req);
       const { requestSignal, log } = contextOf(req);
@@ -34,8 +33,7 @@ export function runnerRoutes(router: Router, { runners, config, clock }: ApiDeps
     }),
   );
 
-  declareRoutes(
-    router,
+  router.declare(
     route(returnRunner, async (req, res) => {
       returnRunner.parseQuery(req);
       await runners.return(parameter(req, 'id'));

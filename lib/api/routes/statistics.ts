@@ -1,13 +1,12 @@
-import type { Router } from 'express';
 import type { StatisticsAnswer } from '../../protocol/http.js';
 import { sendJson } from '../answer.js';
 import type { ApiDeps } from '../deps.js';
 import { getStatistics } from '../operations/service.js';
-import { declareRoutes, route } from './route.js';
+import type { ApiRouter } from './route.js';
+import { route } from './route.js';
 
-export function statisticsRoutes(router: Router, { runners }: ApiDeps): void {
-  declareRoutes(
-    router,
+export function statisticsRoutes(router: ApiRouter, { runners }: ApiDeps): void {
+  router.declare(
     route(getStatistics, (req, res) => {
       getStatistics.parseQuery(req);
       const answer: StatisticsAnswer = Object.fromEntries(

@@ -20,9 +20,10 @@ const FRAME_BYTES = 256;
 /** How long a client may take to answer the close frame. */
 const CLOSE_MS = 10_000;
 
-/** Close codes of RFC 6455. */
+/** Close codes of RFC 6455 and the registry that it opens. */
 export const NORMAL_CLOSURE = 1000;
 export const GOING_AWAY = 1001;
+export const SERVICE_RESTART = 1012;
 
 export interface ClientConnectionOptions {
   readonly socket: WebSocket;

@@ -11,7 +11,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { WebSocket } from 'ws';
 import { WebSocketServer } from 'ws';
 import { ServiceError } from '../../base/errors.js';
 import { executionId } from '../../base/ids.js';
@@ -23,6 +22,11 @@ import { assertNotFenced } from '../access/fence.js';
 import { assertAllowed } from '../access/principal.js';
 import { contextOf, logRequest, openContext } from '../context.js';
 import type { ApiDeps } from '../deps.js';
+import type { Crossing } from '../forwarding/crossing.js';
+import type { OwnersReply } from '../forwarding/forwarder.js';
+import { relayAnswer } from '../forwarding/relay.js';
+import type { SocketRelayOptions } from '../forwarding/socket-relay.js';
+import { SocketRelay } from '../forwarding/socket-relay.js';
 import { sendError } from '../middleware/errors.js';
 import type { Operation } from '../operations/operation.js';
 import { openSession, openSocket } from '../operations/runners.js';
@@ -37,6 +41,7 @@ import { SessionProxy } from './session-proxy.js';
 /** Longest frame of input. */
 const MAX_PAYLOAD_BYTES = 1024 * 1024;
 
+type Upgraded = Extract<OwnersReply, { kind: 'upgraded' }>;
 type OpenProxy = (options: ClientConnectionOptions) => SocketProxy;
 
 /** What an upgrade may be for. */
@@ -44,13 +49,32 @@ interface Target {
   readonly operation: Operation;
   readonly route: string;
   readonly pattern: RegExp;
+  readonly kind: SocketRelayOptions['kind'];
   /** Throws what the client is to be told; `claimed` does so for a runner that is gone. */
   readonly admit: (req: IncomingMessage, principal: Principal, claimed: () => ClaimedRunner) => OpenProxy;
+}
+
+/** An upgrade by somebody who may ask for it. */
+interface Upgrade {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly connection: Socket;
+  readonly head: Buffer;
+  readonly principal: Principal;
+  readonly target: Target;
+  readonly runnerId: string;
+}
+
+export interface WebSocketGatewayDeps {
+  readonly deps: ApiDeps;
+  readonly authenticator: Authenticator;
+  readonly crossing: Crossing;
 }
 
 export class WebSocketGateway {
   readonly #deps: ApiDeps;
   readonly #authenticator: Authenticator;
+  readonly #crossing: Crossing;
   readonly #server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -59,16 +83,17 @@ export class WebSocketGateway {
     handleProtocols: (offered) => offered.has(SERAI_V1) && SERAI_V1,
   });
   readonly #targets = [
-    target(openSocket, (req, _principal, claimed) => this.#admitExecution(req, claimed)),
-    target(openSession, (req, principal, claimed) => this.#admitSession(req, principal, claimed)),
+    target(openSocket, 'execution', (req, _principal, claimed) => this.#admitExecution(req, claimed)),
+    target(openSession, 'session', (req, principal, claimed) => this.#admitSession(req, principal, claimed)),
   ];
   readonly #room = new CommandRoom();
   readonly #open = new Map<SocketProxy, Promise<void>>();
   #isStopping = false;
 
-  constructor(deps: ApiDeps, authenticator: Authenticator) {
+  constructor({ deps, authenticator, crossing }: WebSocketGatewayDeps) {
     this.#deps = deps;
     this.#authenticator = authenticator;
+    this.#crossing = crossing;
   }
 
   /** Sockets that are open or whose execution has not ended. */
@@ -79,15 +104,13 @@ export class WebSocketGateway {
   /** Takes over a connection that asked for a WebSocket. Never throws. */
   upgrade(req: IncomingMessage, connection: Socket, head: Buffer): void {
     const res = new ServerResponse(req);
-    const context = openContext(req, res, this.#deps);
+    openContext(req, res, this.#deps);
     try {
-      const openProxy = this.#admit(req, connection);
-      this.#server.handleUpgrade(req, connection, head, (socket) => {
-        logRequest(context, 101, this.#deps);
-        this.#serve(socket, connection, openProxy);
-      });
+      const upgrade = { req, res, connection, head, ...this.#identify(req) };
+      if (this.#crossing.isHere(upgrade.runnerId)) this.#accept(upgrade);
+      else void this.#cross(upgrade);
     } catch (error) {
-      this.#refuse(req, res, connection, error);
+      this.#refuse({ req, res, connection }, error);
     }
   }
 
@@ -111,25 +134,62 @@ export class WebSocketGateway {
     for (const proxy of this.#open.keys()) proxy.destroy();
   }
 
-  /** Throws what the client is to be told. */
-  #admit(req: IncomingMessage, connection: Socket): OpenProxy {
+  /** Who asks for what. Throws what the client is to be told. */
+  #identify(req: IncomingMessage): Pick<Upgrade, 'principal' | 'target' | 'runnerId'> {
     const context = contextOf(req);
     const principal = this.#authenticator.admit(req, 'upgrade');
     assertNotFenced(this.#deps.cluster);
     const [path = ''] = (req.url ?? '').split('?', 1);
-    for (const { operation, route, pattern, admit } of this.#targets) {
-      const [, encodedId] = pattern.exec(path) ?? [];
+    for (const target of this.#targets) {
+      const [, encodedId] = target.pattern.exec(path) ?? [];
       if (encodedId === undefined) continue;
-      context.route = route;
-      assertAllowed(principal, operation.access);
+      context.route = target.route;
+      assertAllowed(principal, target.operation.access);
       if (this.#isStopping) throw new ServiceError('STOPPED', 'the service is stopping');
-      return admit(req, principal, () => {
-        const runner = this.#deps.runners.get(decodeSegment(encodedId));
-        if (connection.readable && connection.writable) return runner;
-        throw new ServiceError('STOPPED', 'the client left before its upgrade');
-      });
+      return { principal, target, runnerId: decodeSegment(encodedId) };
     }
     throw new ServiceError('ROUTE_NOT_FOUND', 'there is no WebSocket at this path');
+  }
+
+  /** Opens the socket of a runner that is here. */
+  #accept({ req, connection, head, principal, target, runnerId }: Upgrade): void {
+    const openProxy = target.admit(req, principal, () => {
+      const runner = this.#deps.runners.get(runnerId);
+      if (connection.readable && connection.writable) return runner;
+      throw new ServiceError('STOPPED', 'the client left before its upgrade');
+    });
+    this.#server.handleUpgrade(req, connection, head, (socket) => {
+      logRequest(contextOf(req), 101, this.#deps);
+      const { clock, log } = this.#deps;
+      this.#serve(openProxy({ socket, connection, clock, log }));
+    });
+  }
+
+  /** Has the owner of the runner open the socket. Never rejects. */
+  async #cross(upgrade: Upgrade): Promise<void> {
+    const { req, res, connection } = upgrade;
+    const leave = (): void => contextOf(req).leave();
+    connection.on('error', leave).once('close', leave);
+    try {
+      const reply = await this.#crossing.open(upgrade.runnerId, upgrade.target.operation, req, res);
+      connection.off('error', leave).off('close', leave);
+      if (this.#isStopping) throw new ServiceError('STOPPED', 'the service is stopping');
+      if (!reply) this.#accept(upgrade);
+      else if (reply.kind === 'upgraded') this.#relay(upgrade, reply);
+      else await this.#passRefusal(upgrade, reply.response);
+    } catch (error) {
+      this.#refuse(upgrade, error);
+    }
+  }
+
+  #relay({ req, connection: client, head: clientHead, target }: Upgrade, reply: Upgraded): void {
+    const { clock, cluster } = this.#deps;
+    const { owner, connection, response, head: ownerHead } = reply;
+    logRequest(contextOf(req), 101, this.#deps);
+    const { kind } = target;
+    this.#serve(
+      new SocketRelay({ client, clientHead, owner, connection, response, ownerHead, kind, cluster, clock }),
+    );
   }
 
   #admitExecution(req: IncomingMessage, claimed: () => ClaimedRunner): OpenProxy {
@@ -153,29 +213,37 @@ export class WebSocketGateway {
     return (options) => new SessionProxy({ ...options, runner, executions, admitCommand, room: this.#room });
   }
 
-  #serve(socket: WebSocket, connection: Socket, openProxy: OpenProxy): void {
-    const { clock, log } = this.#deps;
-    const proxy = openProxy({ socket, connection, clock, log });
+  #serve(proxy: SocketProxy): void {
     this.#open.set(
       proxy,
       proxy.run().finally(() => this.#open.delete(proxy)),
     );
   }
 
-  #refuse(req: IncomingMessage, res: ServerResponse, connection: Socket, error: unknown): void {
-    connection.on('error', () => connection.destroy());
-    res.assignSocket(connection);
-    res.shouldKeepAlive = false;
-    res.once('finish', () => {
-      res.detachSocket(connection);
-      connection.destroySoon();
-      res.emit('close');
-    });
-    sendError(req, res, error, this.#deps);
+  #refuse(refused: Pick<Upgrade, 'req' | 'res' | 'connection'>, error: unknown): void {
+    answerOn(refused);
+    sendError(refused.req, refused.res, error, this.#deps);
+  }
+
+  async #passRefusal(refused: Upgrade, response: IncomingMessage): Promise<void> {
+    answerOn(refused);
+    await relayAnswer(response, refused.res);
   }
 }
 
-function target(operation: Operation, admit: Target['admit']): Target {
+/** Prepares a plain answer on a connection that was to be upgraded; it is closed after it. */
+function answerOn({ res, connection }: Pick<Upgrade, 'res' | 'connection'>): void {
+  connection.on('error', () => connection.destroy());
+  res.assignSocket(connection);
+  res.shouldKeepAlive = false;
+  res.once('finish', () => {
+    res.detachSocket(connection);
+    connection.destroySoon();
+    res.emit('close');
+  });
+}
+
+function target(operation: Operation, kind: Target['kind'], admit: Target['admit']): Target {
   const route = expressPath(operation);
-  return { operation, route, pattern: new RegExp(`^${route.replace(':id', '([^/]+)')}$`), admit };
+  return { operation, route, kind, pattern: new RegExp(`^${route.replace(':id', '([^/]+)')}$`), admit };
 }

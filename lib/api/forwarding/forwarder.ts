@@ -1,0 +1,170 @@
+/**
+ * Requests for runners that another replica has: who that is, and the way there.
+ *
+ *   locate ──▶ own: served here
+ *      ▲  └──▶ elsewhere: ask ──▶ answered, upgraded
+ *      │                   └──── refused, lost before any body was sent, or not the owner (any more) ──┐
+ *      └──────────── at most MAX_TRIES in all; a refused connection makes the owner count as dead ◀───┘
+ *
+ * A request that another replica passed on is never passed on again: it is served here, or answered that this is not the
+ * owner. All of it has a time limit, but for the answer of routes that take as long as files need.
+ *
+ * Not here: one request (ask.ts), what travels afterwards (relay.ts, socket-relay.ts), who has which runner (runners/).
+ */
+import type { IncomingMessage } from 'node:http';
+import { orAbort } from '../../base/abort.js';
+import type { Clock } from '../../base/clock.js';
+import { ServiceError } from '../../base/errors.js';
+import type { ReplicaId } from '../../base/ids.js';
+import type { Cluster, Replica } from '../../cluster/api.js';
+import type { Config } from '../../config/config.js';
+import type { Runners } from '../../runners/api.js';
+import { PublicUrl } from '../address/public-url.js';
+import { contextOf } from '../context.js';
+import type { Operation } from '../operations/operation.js';
+import { AnswerLimit } from './answer-limit.js';
+import type { Reply } from './ask.js';
+import { ask } from './ask.js';
+import type { HopSeal } from './hop.js';
+import { HOP_HEADER, NOT_OWNER } from './hop.js';
+import { hasBody, requestHeaders } from './hop-headers.js';
+import { OwnerAgents } from './owner-agents.js';
+import { watchOwner } from './owner-watch.js';
+
+/** The first, one after a takeover, and one more. */
+const MAX_TRIES = 3;
+/** For an owner that counts as dead, until it is given up while nothing of its answer is there. */
+const SILENCE_MS = 5000;
+
+export interface ForwarderDeps {
+  readonly runners: Pick<Runners, 'owns' | 'locate'>;
+  readonly cluster: Cluster;
+  readonly seal: HopSeal;
+  readonly config: Pick<Config, 'server'>;
+  readonly clock: Clock;
+}
+
+/** What is passed on. */
+export interface Errand {
+  readonly req: IncomingMessage;
+  readonly operation: Operation;
+  readonly isUpgrade: boolean;
+}
+
+/** An answer of the owner, and who that is. */
+export type OwnersReply = Exclude<Reply, { kind: 'unheard' }> & { readonly owner: Replica };
+
+export class Forwarder {
+  readonly #deps: ForwarderDeps;
+  readonly #agents = new OwnerAgents();
+  readonly #publicUrl: PublicUrl;
+
+  constructor(deps: ForwarderDeps) {
+    this.#deps = deps;
+    this.#publicUrl = new PublicUrl(deps.config.server);
+  }
+
+  /** Closes what is open towards other replicas. */
+  destroy(): void {
+    this.#agents.destroy();
+  }
+
+  /**
+   * The answer of the replica that has the runner; undefined where that is this one, now at the latest.
+   * OWNER_UNREACHABLE where no owner answers, and as `locate` rejects.
+   */
+  async reach(runnerId: string, errand: Errand): Promise<OwnersReply | undefined> {
+    const { runners, cluster, clock } = this.#deps;
+    const { requestSignal } = contextOf(errand.req);
+    using limit = new AnswerLimit(clock, `the replica that has runner ${runnerId} does not answer`);
+    const signal = AbortSignal.any([requestSignal, limit.signal]);
+    for (let tries = 1; ; tries += 1) {
+      const found = await orAbort(runners.locate(runnerId, signal), signal);
+      if (found.kind === 'own') return undefined;
+      const { owner } = found;
+      const reply = await this.#ask(owner, errand, limit, signal);
+      if (reply.kind !== 'unheard') return { ...reply, owner };
+      if (reply.isRefused) cluster.suspect(owner.id);
+      if (tries === MAX_TRIES) throw notReached(runnerId);
+    }
+  }
+
+  /**
+   * The answer of the one other replica that can have an execution; undefined where there is none, so that the execution is
+   * not either. OWNER_UNREACHABLE where it is and does not answer.
+   */
+  async reachReplica(id: ReplicaId, errand: Errand): Promise<OwnersReply | undefined> {
+    const { cluster, clock } = this.#deps;
+    const owner = id === cluster.self ? undefined : cluster.find(id);
+    if (!owner) return undefined;
+    using limit = new AnswerLimit(clock, `the replica ${id} does not answer`);
+    const signal = AbortSignal.any([contextOf(errand.req).requestSignal, limit.signal]);
+    const reply = await this.#ask(owner, errand, limit, signal);
+    if (reply.kind !== 'unheard') return { ...reply, owner };
+    if (reply.isRefused) cluster.suspect(owner.id);
+    return undefined;
+  }
+
+  async #ask(owner: Replica, errand: Errand, limit: AnswerLimit, signal: AbortSignal): Promise<Reply> {
+    const { cluster, clock } = this.#deps;
+    const { req, operation, isUpgrade } = errand;
+    const address = new URL(owner.address);
+    const context = contextOf(req);
+    context.forwardedTo = owner.id;
+    const body = hasBody(req) ? req : undefined;
+    const isAnswerBounded = operation.isUnbounded !== true;
+    const lost = new AbortController();
+    const unwatch = watchOwner({
+      cluster,
+      owner: owner.id,
+      clock,
+      silenceMs: SILENCE_MS,
+      connection: () => undefined,
+      onDead: () => lost.abort(),
+    });
+    try {
+      const reply = await ask({
+        address,
+        agents: this.#agents,
+        method: req.method ?? '',
+        target: req.url ?? '',
+        headers: requestHeaders(req, { host: address.host, mark: this.#mark(req), isUpgrade }),
+        body,
+        clock,
+        signal,
+        lostSignal: lost.signal,
+        progress: {
+          continued: () => limit.clear(),
+          sent: () => {
+            if (!isAnswerBounded) limit.clear();
+            else if (body) limit.arm();
+          },
+        },
+      });
+      if (reply.kind !== 'answered' || reply.response.headers[HOP_HEADER] !== NOT_OWNER) return reply;
+      reply.response.destroy();
+      if (!reply.isBodySent) return { kind: 'unheard', isRefused: false };
+      throw new ServiceError('OWNER_UNREACHABLE', 'another replica has the runner since this moment');
+    } finally {
+      unwatch();
+    }
+  }
+
+  #mark(req: IncomingMessage): string {
+    const { cluster, seal } = this.#deps;
+    const { method = '', url = '' } = req;
+    const { id, principal } = contextOf(req);
+    const socketBase = this.#publicUrl.socketBase(req);
+    return seal.mark(
+      { from: cluster.self, requestId: id, tokenName: principal?.name, socketBase },
+      { method, url },
+    );
+  }
+}
+
+function notReached(runnerId: string): ServiceError {
+  return new ServiceError(
+    'OWNER_UNREACHABLE',
+    `no replica answers for runner ${runnerId.slice(0, 80)} at this moment; try again`,
+  );
+}
