@@ -105,6 +105,8 @@ export interface RunnerConfig {
 export interface RunnersConfig {
   /** Longest claim; 0 means none. Default 86400. */
   readonly maxLifetime: number;
+  /** How long a claimed runner of a dead replica is kept for a request. Default 600. */
+  readonly orphanTimeout: number;
 }
 
 export interface ExecutionConfig {

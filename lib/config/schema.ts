@@ -126,6 +126,13 @@ export const CONFIG_SCHEMA = section('The configuration of Serai.', {
       reload: 'live',
       description: 'Longest time that a runner stays claimed; 0 means no limit.',
     },
+    orphanTimeout: {
+      ...seconds,
+      default: 600,
+      reload: 'live',
+      description:
+        'How long a claimed runner is kept whose service is dead and for which no request comes, where several services share a Nomad.',
+    },
   }),
   execution: section('Commands.', {
     environment: {

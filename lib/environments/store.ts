@@ -7,9 +7,11 @@ import type { NomadJobs } from '../nomad/api.js';
 import type { JobRow } from '../nomad/model.js';
 import type { WireJob } from '../nomad/wire.js';
 import type { BaseJob } from './base-job.js';
+import { CONFIG_GROUP, groupOf } from './base-job.js';
 import type { Environment } from './environment.js';
 import {
   createTemplateJob,
+  DELETING_META,
   parseTemplateJob,
   parseTemplateJobId,
   TEMPLATE_PREFIX,
@@ -25,6 +27,8 @@ export interface StoredEnvironment {
   readonly jobModifyIndex: number;
   /** The job has ended or is stopped: Nomad will collect it in time, unless it is registered again. */
   readonly dead: boolean;
+  /** A replica deletes the environment: its runners go first, the template last. */
+  readonly deleting: boolean;
 }
 
 export interface UnreadableTemplate {
@@ -105,6 +109,15 @@ export class EnvironmentStore {
     return { ...restored, foreign: stored.foreign };
   }
 
+  /** Marks a template, so that every replica knows of the deletion that begins. */
+  async markDeleting(stored: StoredEnvironment, signal?: AbortSignal): Promise<StoredEnvironment> {
+    const job = structuredClone(stored.job);
+    const config = groupOf(job, CONFIG_GROUP);
+    if (config) config.Meta = { ...config.Meta, [DELETING_META]: 'true' };
+    const marked = await this.#register(stored.environment, job, signal);
+    return { ...marked, foreign: stored.foreign, deleting: true };
+  }
+
   /** Purges the template job; one that is not there is no failure. */
   async remove(id: EnvironmentId, signal?: AbortSignal): Promise<void> {
     await this.#deps.jobs.purge(templateJobId(id), signal);
@@ -116,7 +129,7 @@ export class EnvironmentStore {
     signal: AbortSignal | undefined,
   ): Promise<StoredEnvironment> {
     const { jobModifyIndex } = await this.#deps.jobs.register(job, signal ? { signal } : {});
-    return { environment, foreign: false, job, jobModifyIndex, dead: false };
+    return { environment, foreign: false, job, jobModifyIndex, dead: false, deleting: false };
   }
 }
 
@@ -130,5 +143,6 @@ export function readTemplate(job: WireJob): StoredEnvironment | UnreadableTempla
     job,
     jobModifyIndex: job.JobModifyIndex ?? 0,
     dead: job.Stop === true || job.Status === 'dead',
+    deleting: groupOf(job, CONFIG_GROUP)?.Meta?.[DELETING_META] !== undefined,
   };
 }

@@ -23,6 +23,8 @@ export const SPEC_META = 'serai_spec';
 export const SERAI_META = 'serai';
 export const USED_META = 'used';
 export const POOL_SIZE_META = 'prewarmingPoolSize';
+/** In the config group's meta of a template whose environment is being deleted, by whichever replica. */
+export const DELETING_META = 'serai_deleting';
 /** Jobs of templates are listed by this prefix. */
 export const TEMPLATE_PREFIX = 'template-';
 

@@ -44,6 +44,7 @@ const GONE: Readonly<Record<GoneReason, string>> = {
   'unconfirmed-write': RUNNER_LOST,
   'max-lifetime': 'the runner reached its longest lifetime',
   'not-killable': 'the runner was given up, because processes in it could not be ended',
+  'taken-over': RUNNER_LOST,
   'service-stopping': 'the service is being stopped',
 };
 

@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.js';
 import type { EnvironmentId, Randomness } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import { Slots } from '../base/slots.js';
+import type { Cluster } from '../cluster/api.js';
 import type { Environment } from '../environments/environment.js';
 import { isSameEnvironment } from '../environments/environment.js';
 import type { EnvironmentStore } from '../environments/store.js';
@@ -15,6 +16,8 @@ import { unknownEnvironment } from './unknown.js';
 export interface CatalogDeps {
   readonly store: EnvironmentStore;
   readonly world: World;
+  /** Deletions are announced to the others, where there are any. */
+  readonly cluster: Pick<Cluster, 'isShared'>;
   readonly removals: Removals;
   readonly clock: Clock;
   readonly randomness: Pick<Randomness, 'random'>;
@@ -69,15 +72,16 @@ export class Catalog {
     return this.#inOrder(environment.id, async () => {
       await this.#deletions.get(environment.id)?.attempt(background.signal);
       const known = world.state.pools.get(environment.id);
-      if (known && isSameEnvironment(known.stored.environment, environment)) return 'unchanged';
+      const isWanted = known?.phase === 'wanted';
+      if (isWanted && isSameEnvironment(known.stored.environment, environment)) return 'unchanged';
       const stored = await store.put(environment, background.signal);
       world.dispatch({ kind: 'environment-put', stored });
-      return known ? 'replaced' : 'created';
+      return isWanted ? 'replaced' : 'created';
     });
   }
 
   /**
-   * Removes the runners first and the template last, so that a service that is killed in between finds the environment
+   * Tells the other replicas, then removes the runners first and the template last, so that a service that is killed in between finds the environment
    * rather than runners without one. What fails is tried on until it is done; the caller learns of the first failure.
    */
   delete(id: EnvironmentId): Promise<void> {
@@ -97,7 +101,6 @@ export class Catalog {
         });
       if (!this.#deletions.has(id)) {
         this.#deletions.set(id, deletion);
-        world.dispatch({ kind: 'environment-deleting', id });
         background.run((signal) => deletion.run(signal));
       }
       await deletion.attempt(background.signal);
@@ -105,7 +108,11 @@ export class Catalog {
   }
 
   async #delete(id: EnvironmentId, signal: AbortSignal): Promise<void> {
-    const { store, world, removals, clock } = this.#deps;
+    const { store, world, cluster, removals, clock } = this.#deps;
+    const known = world.state.pools.get(id)?.stored;
+    const isUntold = cluster.isShared && known?.deleting === false;
+    const stored = isUntold ? await store.markDeleting(known, signal) : known;
+    if (stored) world.dispatch({ kind: 'environment-deleting', stored });
     const members = [...(world.state.members.get(id)?.values() ?? [])];
     const slots = new Slots(PARALLEL_ATTEMPTS);
     await Promise.all(members.map((runner) => slots.with(() => removals.attempt(runner.id))));
@@ -116,9 +123,27 @@ export class Catalog {
       world.until((state) => !state.members.has(id), waiting),
       waiting,
     );
+    const again = cluster.isShared ? await store.get(id, signal) : undefined;
+    if (again?.deleting === false) {
+      this.#deletions.delete(id);
+      // Another replica was asked for the environment anew.
+      world.dispatch({ kind: 'environment-put', stored: again });
+      return;
+    }
     await store.remove(id, signal);
     this.#deletions.delete(id);
     world.dispatch({ kind: 'environment-deleted', id });
+  }
+
+  /** Ends a deletion that a replica began, which may be gone by now. */
+  resume(id: EnvironmentId): void {
+    if (this.#deletions.has(id)) return;
+    this.#deps.background.run(() =>
+      this.delete(id).catch((error: unknown) => {
+        // It is tried on in the background; there is nobody to tell.
+        this.#deps.log.debug('a deletion is not ended yet', { environmentId: id, error });
+      }),
+    );
   }
 
   /** Registers a template again that died or vanished, unless somebody else did or it is no longer wanted. */

@@ -10,6 +10,8 @@ import { orAbort, throwIfAborted } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { hasCode, messageOf, ServiceError } from '../base/errors.js';
 import type { EnvironmentId, RunnerId } from '../base/ids.js';
+import type { Cluster } from '../cluster/api.js';
+import type { EnvironmentStore } from '../environments/store.js';
 import type { Nomad } from '../nomad/api.js';
 import type { WireJob } from '../nomad/wire.js';
 import type { RunnerHandle } from './handle.js';
@@ -31,6 +33,8 @@ export interface ClaimsDeps {
   readonly documents: Pick<JobDocuments, 'take'>;
   /** True while events arrive, so that what is known of an allocation is what Nomad has. */
   readonly isFollowing: () => boolean;
+  readonly cluster: Pick<Cluster, 'isShared' | 'self'>;
+  readonly store: Pick<EnvironmentStore, 'get'>;
   /** The handle of a runner that was just claimed. */
   readonly handleOf: (id: RunnerId) => RunnerHandle | undefined;
   /** Tracks work, and aborts it when the service stops. */
@@ -45,6 +49,15 @@ export interface ClaimOptions {
 
 /** Failed writes that one claim may cost: a Nomad that refuses every one of them must not empty the pool. */
 const MAX_FAILED_WRITES = 3;
+
+/** Failures that the next runner would meet as well. */
+const FINAL = [
+  'NOMAD_UNREACHABLE',
+  'NOMAD_REFUSED',
+  'NOMAD_OVERLOADED',
+  'ENVIRONMENT_NOT_FOUND',
+  'STOPPED',
+] as const;
 
 /** How one attempt went. `failure` is set where the client is told of it if there is no other runner. */
 interface Attempt {
@@ -67,22 +80,23 @@ export class Claims {
   async claim(options: ClaimOptions): Promise<RunnerHandle> {
     const { world, handleOf } = this.#deps;
     const { environmentId, inactivityTimeoutSeconds: timeoutSeconds, requestSignal } = options;
+    const template = this.#readTemplate(environmentId);
     let failedWrites = 0;
     let failure: ServiceError | undefined;
     for (;;) {
       throwIfAborted(requestSignal);
       const id = this.#next(environmentId, failure);
       world.dispatch({ kind: 'taken', id, timeoutSeconds });
-      const attempt = await this.#attempt(id, timeoutSeconds);
+      const attempt = await this.#attempt(id, timeoutSeconds, template);
       world.dispatch({ kind: 'claim-settled', id, outcome: attempt.outcome });
       const handle = attempt.outcome.kind === 'written' ? handleOf(id) : undefined;
       if (handle) return this.#handOver(handle, requestSignal);
       if (attempt.failure === undefined) continue;
       failure = attempt.failure;
       failedWrites += 1;
-      const isOfNomad = hasCode(failure, 'NOMAD_UNREACHABLE', 'NOMAD_REFUSED', 'NOMAD_OVERLOADED', 'STOPPED');
+      const isFinal = hasCode(failure, ...FINAL);
       const wasRead = attempt.outcome.kind === 'untouched';
-      if (isOfNomad || wasRead || failedWrites >= MAX_FAILED_WRITES) throw failure;
+      if (isFinal || wasRead || failedWrites >= MAX_FAILED_WRITES) throw failure;
     }
   }
 
@@ -114,42 +128,62 @@ export class Claims {
     return handle;
   }
 
-  async #attempt(id: RunnerId, timeoutSeconds: number): Promise<Attempt> {
-    const { nomad, world, documents, signal } = this.#deps;
+  /**
+   * Among several replicas the environment may have been changed or deleted by another one, whose answer to that came
+   * before this claim, while its event has not arrived yet. So its template is read beside the write, and nothing of
+   * another specification than that is handed out. Rejects with ENVIRONMENT_NOT_FOUND, or where Nomad cannot be read.
+   */
+  #readTemplate(id: EnvironmentId): Promise<void> {
+    const { cluster, store, world, signal } = this.#deps;
+    if (!cluster.isShared || world.state.pools.get(id)?.phase !== 'wanted') return Promise.resolve();
+    const reading = orAbort(store.get(id, signal), signal).then((stored) => {
+      if (stored) world.dispatch({ kind: 'template-read', stored });
+      if (!stored || stored.deleting) throw unknownEnvironment(id);
+    });
+    reading.catch(() => undefined); // whoever waits for it learns of it
+    return reading;
+  }
+
+  async #attempt(id: RunnerId, timeoutSeconds: number, template: Promise<void>): Promise<Attempt> {
+    const { nomad, world, cluster, documents, signal } = this.#deps;
     const kept = this.#isNomadPrompt() ? documents.take(id) : undefined;
     let written = false;
     try {
       const job = kept ?? (await orAbort(nomad.jobs.get(id, signal), signal));
+      if (!kept) await template;
       const says = job && readRunnerJob(job);
       if (!job || !says || says.stopped) return { outcome: { kind: 'absent' } };
-      if (says.used) return { outcome: { kind: 'foreign', timeoutSeconds: says.used.timeoutSeconds } };
+      if (says.used) return { outcome: { kind: 'foreign', job: says } };
       const runner = runnerOf(world.state, id);
       const pool = runner && world.state.pools.get(runner.environmentId);
       // What Nomad has decides, should it differ from what was known of the job.
       if (!pool || !isCurrent({ ...runner, spec: says.spec ?? runner.spec }, pool.stored)) {
-        return { outcome: { kind: 'absent' } };
+        return { outcome: { kind: cluster.isShared ? 'untouched' : 'absent' } };
       }
       written = true;
-      await this.#write(createClaimedJob(job, timeoutSeconds), job.JobModifyIndex ?? 0);
+      const claimed = createClaimedJob(job, timeoutSeconds, cluster.self);
+      const jobModifyIndex = await this.#write(claimed, job.JobModifyIndex ?? 0);
+      await template;
       await this.#lookAtAllocation(id);
-      return { outcome: { kind: 'written' } };
+      return { outcome: { kind: 'written', jobModifyIndex } };
     } catch (error) {
       const failure = asServiceError(error);
       if (!written) return { outcome: { kind: 'untouched' }, failure };
       if (hasCode(error, 'NOMAD_CONFLICT')) {
         // What was kept may be old: then the job is read after all, as it is now.
-        return kept ? this.#attempt(id, timeoutSeconds) : this.#afterConflict(id, failure);
+        return kept ? this.#attempt(id, timeoutSeconds, template) : this.#afterConflict(id, failure);
       }
       return { outcome: { kind: 'uncertain' }, failure };
     }
   }
 
-  async #write(job: WireJob, enforceIndex: number): Promise<void> {
+  async #write(job: WireJob, enforceIndex: number): Promise<number> {
     const { nomad, clock, signal } = this.#deps;
     const write = { sinceMs: clock.monotonicMs() };
     this.#writes.add(write);
     try {
-      await nomad.jobs.register(job, { enforceIndex, signal });
+      const { jobModifyIndex } = await nomad.jobs.register(job, { enforceIndex, signal });
+      return jobModifyIndex;
     } finally {
       this.#writes.delete(write);
     }
@@ -171,7 +205,8 @@ export class Claims {
       const job = await this.#deps.nomad.jobs.get(id, this.#deps.signal);
       const says = job && readRunnerJob(job);
       if (!says || says.stopped) return { outcome: { kind: 'absent' } };
-      if (says.used) return { outcome: { kind: 'foreign', timeoutSeconds: says.used.timeoutSeconds } };
+      const isOwnWrite = says.used?.owner === this.#deps.cluster.self;
+      if (says.used && !isOwnWrite) return { outcome: { kind: 'foreign', job: says } };
     } catch {
       // It could not be asked; then the runner is in doubt like one whose write failed.
     }

@@ -1,7 +1,7 @@
 import type { EnvironmentId, RunnerId } from '../base/ids.js';
 import type { StoredEnvironment } from '../environments/store.js';
 import type { Context, Effect } from './observation.js';
-import type { Changes, Counts, Grave, NodeRecord, Phase, Pool, Runner, State } from './state.js';
+import type { Changes, ClusterView, Counts, Grave, NodeRecord, Phase, Pool, Runner, State } from './state.js';
 import { countOf, environmentOf, HEALTHY, NO_COUNTS } from './state.js';
 
 /** What `reconcile` answers. */
@@ -29,7 +29,7 @@ export class Draft {
   readonly #nodes = new Map<string, NodeRecord | undefined>();
   readonly #deletedTemplates = new Map<EnvironmentId, number | undefined>();
   readonly #effects: Effect[] = [];
-  #scalars: Pick<Changes, 'synced' | 'reachable' | 'listedIndex'> = {};
+  #scalars: Pick<Changes, 'synced' | 'reachable' | 'listedIndex' | 'cluster'> = {};
   #wakeAt: number | undefined;
 
   constructor(state: State, context: Context) {
@@ -46,11 +46,15 @@ export class Draft {
     return this.#scalars.synced ?? this.#state.synced;
   }
 
+  get cluster(): ClusterView {
+    return this.#scalars.cluster ?? this.#state.cluster;
+  }
+
   get listedIndex(): number {
     return this.#scalars.listedIndex ?? this.#state.listedIndex;
   }
 
-  set(scalars: Pick<Changes, 'synced' | 'reachable' | 'listedIndex'>): void {
+  set(scalars: Pick<Changes, 'synced' | 'reachable' | 'listedIndex' | 'cluster'>): void {
     this.#scalars = { ...this.#scalars, ...scalars };
   }
 
@@ -145,6 +149,12 @@ export class Draft {
     this.#count(this.runner(id), undefined);
     this.#members.set(id, undefined);
     this.#graves.set(id, { since: this.context.now, sequence: this.sequence });
+  }
+
+  /** Forgets a runner that never was in Nomad. */
+  drop(id: RunnerId): void {
+    this.#count(this.runner(id), undefined);
+    this.#members.set(id, undefined);
   }
 
   grave(id: RunnerId): Grave | undefined {

@@ -100,6 +100,7 @@ const WHY: Readonly<Record<GoneReason, string>> = {
   'unconfirmed-write': 'Nomad did not confirm it',
   'max-lifetime': 'it was held for the longest time allowed',
   'not-killable': 'a program in it could not be ended',
+  'taken-over': 'another replica has it now',
   'service-stopping': 'the service is stopping',
 };
 

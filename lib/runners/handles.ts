@@ -3,7 +3,7 @@ import { ServiceError } from '../base/errors.js';
 import type { AllocationId, RunnerId } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import { RunnerHandle, runnerGone } from './handle.js';
-import { toldReason } from './life.js';
+import { toldReason } from './leave.js';
 import type { GoneReason } from './runner.js';
 import type { RemovalReason, State } from './state.js';
 import { environmentOf, runnerOf } from './state.js';

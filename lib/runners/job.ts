@@ -5,17 +5,22 @@
  * the meta of the group `config` (count 0): such a change is made in place and leaves the allocation and its processes
  * alone, while any other could replace them.
  */
-import type { RunnerId } from '../base/ids.js';
-import { parseRunnerId } from '../base/ids.js';
+import type { ReplicaId, RunnerId } from '../base/ids.js';
+import { parseRunnerId, replicaId } from '../base/ids.js';
 import { CONFIG_GROUP, DEFAULT_GROUP, groupOf } from '../environments/base-job.js';
 import type { StoredEnvironment } from '../environments/store.js';
 import { SPEC_META, USED_META } from '../environments/template.js';
 import type { JobRow } from '../nomad/model.js';
-import type { WireJob } from '../nomad/wire.js';
+import type { Meta, WireJob } from '../nomad/wire.js';
 import type { RunnerJob } from './observation.js';
+import type { RemovalReason, Use } from './state.js';
 
 /** Seconds of inactivity, beside `used`. */
 export const TIMEOUT_META = 'timeout';
+/** The replica that claimed the runner, beside `used`. */
+export const OWNER_META = 'owner';
+/** Why the runner was taken, where it was taken only to be purged. */
+export const ENDING_META = 'serai_ending';
 
 /** What Nomad adds to a job that it has; a new job does not carry it. */
 const SERVER_FIELDS = [
@@ -41,18 +46,38 @@ export function createRunnerJob(stored: StoredEnvironment, id: RunnerId): WireJo
     if (group.Name === DEFAULT_GROUP) group.Count = 1;
     if (group.Name !== CONFIG_GROUP) continue;
     group.Meta = { ...group.Meta, [USED_META]: 'false' };
-    delete group.Meta[TIMEOUT_META];
+    for (const key of [TIMEOUT_META, OWNER_META, ENDING_META]) delete group.Meta[key];
   }
   return job;
 }
 
-/** The job of a runner, claimed. */
-export function createClaimedJob(job: WireJob, timeoutSeconds: number): WireJob {
-  const claim = { [USED_META]: 'true', [TIMEOUT_META]: String(timeoutSeconds) };
+/** The job of a runner, claimed; or of one in use, taken over with the time that its client asked for. */
+export function createClaimedJob(job: WireJob, timeoutSeconds: number, owner: ReplicaId): WireJob {
+  return withConfig(job, {
+    [USED_META]: 'true',
+    [TIMEOUT_META]: String(timeoutSeconds),
+    [OWNER_META]: owner,
+  });
+}
+
+/**
+ * The job of a runner that is taken to be purged, so that nobody claims it meanwhile. It runs no more from here on: Nomad
+ * would start a job anew that has ended.
+ */
+export function createEndingJob(job: WireJob, owner: ReplicaId, reason: RemovalReason): WireJob {
+  const taken = withConfig(createClaimedJob(job, 0, owner), { [ENDING_META]: reason });
+  const groups = taken.TaskGroups ?? [];
+  return {
+    ...taken,
+    TaskGroups: groups.map((group) => (group.Name === DEFAULT_GROUP ? { ...group, Count: 0 } : group)),
+  };
+}
+
+function withConfig(job: WireJob, meta: Readonly<Record<string, string>>): WireJob {
   return {
     ...job,
     TaskGroups: (job.TaskGroups ?? []).map((group) =>
-      group.Name === CONFIG_GROUP ? { ...group, Meta: { ...group.Meta, ...claim } } : group,
+      group.Name === CONFIG_GROUP ? { ...group, Meta: { ...group.Meta, ...meta } } : group,
     ),
   };
 }
@@ -66,14 +91,15 @@ export function readRunnerJob(job: WireJob): RunnerJob | undefined {
     id: parsed.runnerId,
     environmentId: parsed.environmentId,
     spec: job.Meta?.[SPEC_META],
-    used: meta[USED_META] === 'true' ? { timeoutSeconds: parseTimeout(meta[TIMEOUT_META]) } : undefined,
+    used: meta[USED_META] === 'true' ? readUse(meta) : undefined,
+    writtenAt: job.JobModifyIndex ?? 0,
     stopped: job.Stop === true,
     ended: job.Status === 'dead',
     modifyIndex: job.ModifyIndex ?? 0,
   };
 }
 
-/** What the row of a job list says of a runner that is nobody's. */
+/** What the row of a job list says of a runner: not who has it. */
 export function readRunnerRow(row: JobRow): RunnerJob | undefined {
   const parsed = parseRunnerId(row.id);
   if (!parsed) return undefined;
@@ -82,9 +108,19 @@ export function readRunnerRow(row: JobRow): RunnerJob | undefined {
     environmentId: parsed.environmentId,
     spec: row.meta?.[SPEC_META],
     used: undefined,
+    writtenAt: undefined,
     stopped: row.stop,
     ended: row.status === 'dead',
     modifyIndex: row.modifyIndex,
+  };
+}
+
+function readUse(meta: Readonly<Meta>): Use {
+  const owner = meta[OWNER_META];
+  return {
+    timeoutSeconds: parseTimeout(meta[TIMEOUT_META]),
+    owner: owner === undefined || owner === '' ? undefined : replicaId(owner),
+    ending: meta[ENDING_META],
   };
 }
 

@@ -1,7 +1,7 @@
 /**
- * What happens to one runner: how its phase follows its allocations, and how it leaves.
+ * What happens to one runner: how its phase follows its allocations, and when it is lost.
  *
- * Every function takes the draft of the current observation and changes it; none keeps anything.
+ * How it leaves is leave.ts. Every function takes the draft of the current observation and changes it; none keeps anything.
  */
 import type { RunnerId } from '../base/ids.js';
 import type { Allocation } from '../nomad/model.js';
@@ -9,8 +9,10 @@ import { currentOf, goneReason, isFit, mayRecover, mergeAllocation } from './all
 import type { AllocationRecord, IsNodeDown } from './allocation-record.js';
 import type { Draft } from './draft.js';
 import { poolFailed, poolStarted } from './pool-health.js';
+import { remove } from './leave.js';
 import type { GoneReason } from './runner.js';
-import type { RemovalReason, Runner } from './state.js';
+import type { Runner } from './state.js';
+import { NOT_READ } from './state.js';
 
 /** A new member that waits for its allocation. `seen` is undefined while Nomad has not confirmed the job. */
 export function addStarting(
@@ -21,6 +23,7 @@ export function addStarting(
     ...runner,
     phase: { name: 'starting', since: draft.context.now, blocked: undefined },
     generation: 0,
+    written: NOT_READ,
     allocations: [],
   };
   draft.setRunner(added);
@@ -75,6 +78,7 @@ export function follow(draft: Draft, runner: Runner, restarted = false): void {
       }
       return;
     }
+    case 'foreign':
     case 'removing':
   }
 }
@@ -87,7 +91,8 @@ function followUnclaimed(draft: Draft, runner: Runner, record: AllocationRecord 
     poolStarted(draft, runner.environmentId);
     return;
   }
-  if (record && !mayRecover(record)) {
+  // What is nobody's is the leader's to give up.
+  if (record && !mayRecover(record) && draft.cluster.leads) {
     poolFailed(draft, runner.environmentId, record.failure ?? 'the main process of the runner ended', true);
     remove(draft, runner, 'failed');
     return;
@@ -126,31 +131,4 @@ export function becomeUsed(
 ): void {
   draft.setPhase(runner, { name: 'used', allocationId: record.id, timeoutSeconds });
   draft.effect({ kind: 'claimed', id: runner.id });
-}
-
-/** Gives a runner up: its client is told at once, its job purged until Nomad confirms. */
-export function remove(draft: Draft, runner: Runner, reason: RemovalReason): void {
-  const { phase } = runner;
-  if (phase.name === 'removing') return;
-  if (phase.name === 'claiming' && phase.lost === undefined) {
-    // The write is on its way: the claim is told when it returns, and the job purged then.
-    draft.setPhase(runner, { ...phase, lost: toldReason(reason) });
-    return;
-  }
-  if (phase.name === 'claiming') return;
-  draft.setPhase(runner, { name: 'removing', reason });
-  if (phase.name === 'used') draft.effect({ kind: 'gone', id: runner.id, reason });
-  draft.effect({ kind: 'purge', id: runner.id });
-}
-
-/** Takes a runner whose claim has ended badly out of service. */
-export function removeClaimed(draft: Draft, runner: Runner, reason: RemovalReason): void {
-  draft.setPhase(runner, { name: 'removing', reason });
-  draft.effect({ kind: 'purge', id: runner.id });
-}
-
-/** What whoever uses a runner is told: what concerns the pool alone means to them that Nomad ended it. */
-export function toldReason(reason: RemovalReason): GoneReason {
-  const concernsPool = reason === 'retired' || reason === 'failed' || reason === 'purged-outside';
-  return concernsPool ? 'allocation-stopped' : reason;
 }

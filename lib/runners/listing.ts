@@ -7,14 +7,16 @@
  */
 import type { AllocationId, EnvironmentId, RunnerId } from '../base/ids.js';
 import { parseRunnerId } from '../base/ids.js';
-import type { StoredEnvironment, TemplateListing } from '../environments/store.js';
 import type { NomadNode } from '../nomad/model.js';
 import { currentOf, endUnlisted, goneReason, isAlive } from './allocation-record.js';
 import type { Draft } from './draft.js';
-import { addStarting, applyAllocation, follow, remove } from './life.js';
+import { forget, remove } from './leave.js';
+import { addStarting, applyAllocation, follow } from './life.js';
 import type { Listing, RunnerJob } from './observation.js';
+import { followWrite, noteJob } from './ownership.js';
 import { poolFailed } from './pool-health.js';
 import type { Runner } from './state.js';
+import { applyTemplates } from './templates.js';
 
 /** Late events of a purged runner are expected for this long at most. */
 const GRAVE_MS = 600_000;
@@ -22,7 +24,8 @@ const GRAVE_MS = 600_000;
 export function applyListing(draft: Draft, listing: Listing): void {
   draft.set({ synced: true, reachable: true, listedIndex: listing.index });
   applyNodes(draft, listing.nodes, listing.startedAt);
-  applyTemplates(draft, listing.templates, listing.startedAt);
+  const inUse = new Set(listing.runners.map((job) => job.environmentId));
+  applyTemplates(draft, listing.templates, listing.startedAt, (id) => inUse.has(id));
   const listed = new Set<RunnerId>();
   for (const job of listing.runners) {
     listed.add(job.id);
@@ -40,32 +43,6 @@ export function applyListing(draft: Draft, listing: Listing): void {
   }
   for (const job of listing.runners) applyDeadJob(draft, job);
   tidyGraves(draft, listed, listing.startedAt);
-}
-
-/** Templates that were listed: environments come, change, and are registered again where they vanished. */
-export function applyTemplates(draft: Draft, templates: TemplateListing, startedAt: number): void {
-  const listed = new Set<EnvironmentId>();
-  for (const stored of templates.environments) {
-    const { id } = stored.environment;
-    listed.add(id);
-    const known = draft.pool(id);
-    if (known && known.seen > startedAt) continue; // written since
-    if (known?.phase === 'deleting' || isDeletedTemplate(draft, stored)) continue;
-    draft.setTemplate(stored);
-    if (stored.dead) draft.effect({ kind: 'restore', id });
-  }
-  const unreadable = new Set(templates.unreadable.map(({ jobId }) => jobId));
-  for (const pool of draft.pools()) {
-    const { id } = pool.stored.environment;
-    if (pool.phase !== 'wanted' || pool.seen > startedAt || listed.has(id)) continue;
-    if (!unreadable.has(pool.stored.job.ID)) draft.effect({ kind: 'restore', id });
-  }
-}
-
-/** True for a template that was deleted here and is told of by something older than that. */
-export function isDeletedTemplate(draft: Draft, stored: StoredEnvironment): boolean {
-  const last = draft.deletedTemplate(stored.environment.id);
-  return last !== undefined && stored.jobModifyIndex <= last;
 }
 
 function applyNodes(draft: Draft, nodes: readonly NomadNode[], startedAt: number): void {
@@ -109,25 +86,15 @@ export function applyJob(draft: Draft, job: RunnerJob): void {
     adopt(draft, job);
     return;
   }
-  const runner: Runner = { ...known, seen: draft.sequence };
-  draft.setRunner(runner);
-  const isFree = runner.phase.name === 'idle' || runner.phase.name === 'starting';
-  if (job.used && isFree) adoptUsed(draft, runner, job.used.timeoutSeconds);
+  followWrite(draft, noteJob(draft, known, job));
 }
 
 function adopt(draft: Draft, job: RunnerJob): void {
   const { id, environmentId, spec } = job;
   const runner = addStarting(draft, { id, environmentId, spec, seen: draft.sequence });
-  if (draft.pool(environmentId)?.phase === 'deleting') remove(draft, runner, 'environment-deleted');
-  else if (job.used) adoptUsed(draft, runner, job.used.timeoutSeconds);
-}
-
-/** Somebody's runner, found used in Nomad: it is handed on once its allocation is known to run. */
-export function adoptUsed(draft: Draft, runner: Runner, timeoutSeconds: number): void {
-  const { now, startTimeoutMs } = draft.context;
-  const next = draft.setPhase(runner, { name: 'adopting', since: now, timeoutSeconds });
-  draft.wake(now + startTimeoutMs);
-  follow(draft, next);
+  const noted = noteJob(draft, runner, job);
+  if (draft.pool(environmentId)?.phase === 'deleting') remove(draft, noted, 'environment-deleted');
+  else followWrite(draft, noted);
 }
 
 /** A job that was purged and is there all the same. */
@@ -146,7 +113,9 @@ function applyAbsence(
 ): void {
   if (runner.phase.name === 'removing') return;
   if (!listed.has(runner.id)) {
-    if (runner.seen !== undefined && runner.seen <= startedAt) remove(draft, runner, 'purged-outside');
+    if (runner.seen === undefined || runner.seen > startedAt) return;
+    if (runner.phase.name === 'foreign') forget(draft, runner, 'purged-outside');
+    else remove(draft, runner, 'purged-outside');
     return;
   }
   const allocations = endUnlisted(runner.allocations, alive, startedAt);
@@ -165,6 +134,7 @@ export function applyDeadJob(draft: Draft, job: RunnerJob): void {
   switch (runner.phase.name) {
     case 'starting':
     case 'idle':
+      if (!draft.cluster.leads) return;
       poolFailed(draft, runner.environmentId, record?.failure ?? 'the job of a runner ended', true);
       remove(draft, runner, 'failed');
       return;
@@ -173,6 +143,7 @@ export function applyDeadJob(draft: Draft, job: RunnerJob): void {
     case 'claiming':
       remove(draft, runner, record ? goneReason(record, draft.isNodeDown) : 'allocation-stopped');
       return;
+    case 'foreign':
     case 'removing':
   }
 }

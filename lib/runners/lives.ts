@@ -18,7 +18,8 @@ import { DEFAULT_TASK } from '../environments/base-job.js';
 import type { StoredEnvironment } from '../environments/store.js';
 import { currentOf } from './allocation-record.js';
 import { runnerGone } from './handle.js';
-import { lossOf, toldReason } from './life.js';
+import { toldReason } from './leave.js';
+import { lossOf } from './life.js';
 import type { GoneReason, IdleRunner, PoolListener } from './runner.js';
 import type { Changes, Runner, State } from './state.js';
 import { isCurrent, runnerOf } from './state.js';
@@ -43,15 +44,19 @@ export class Lives {
   /** The template of each pool when its idle runners were last looked at. */
   readonly #looked = new Map<EnvironmentId, StoredEnvironment>();
 
-  constructor(state: State) {
+  readonly #isAssigned: (id: RunnerId) => boolean;
+
+  /** `isAssigned`: whether what is prepared in a runner is to be prepared here; what is not is not told of. */
+  constructor(state: State, isAssigned: (id: RunnerId) => boolean = () => true) {
     this.#state = state;
+    this.#isAssigned = isAssigned;
   }
 
   /** Tells of what is idle now, and of every life to come, until the returned function is called. */
   listen(listener: PoolListener): () => void {
     const subscription: Subscription = { listener, told: new WeakSet() };
     this.#subscriptions.add(subscription);
-    this.#tell([...this.#state.members.values()].flatMap((members) => [...members.values()]));
+    this.#tell(this.#all());
     return () => void this.#subscriptions.delete(subscription);
   }
 
@@ -70,6 +75,20 @@ export class Lives {
       candidates.push(...(this.#state.members.get(id)?.values() ?? []));
     }
     if (this.#subscriptions.size > 0) this.#tell(candidates);
+  }
+
+  /** What is assigned to whom has changed: idle lives of others end, those that are ours now are told of. */
+  reassign(): void {
+    for (const [id, life] of this.#lives) {
+      if (runnerOf(this.#state, id)?.phase.name !== 'idle' || this.#isAssigned(id)) continue;
+      this.#lives.delete(id);
+      life.abort.abort(runnerGone(id, 'taken-over'));
+    }
+    if (this.#subscriptions.size > 0) this.#tell(this.#all());
+  }
+
+  #all(): Runner[] {
+    return [...this.#state.members.values()].flatMap((members) => [...members.values()]);
   }
 
   /** Ends every life because the service stops, and tells nobody of anything any more. */
@@ -95,6 +114,7 @@ export class Lives {
     if (!runner) return 'allocation-stopped';
     const { phase } = runner;
     if (phase.name === 'removing') return toldReason(phase.reason);
+    if (phase.name === 'foreign') return 'taken-over';
     if (phase.name === 'claiming' && phase.lost !== undefined) return phase.lost;
     if (phase.name !== 'starting' && runner.generation === generation) return undefined;
     const restarted =
@@ -124,7 +144,8 @@ export class Lives {
 
   #isClaimable(runner: Runner): boolean {
     const pool = this.#state.pools.get(runner.environmentId);
-    return runner.phase.name === 'idle' && pool?.phase === 'wanted' && isCurrent(runner, pool.stored);
+    if (runner.phase.name !== 'idle' || pool?.phase !== 'wanted') return false;
+    return isCurrent(runner, pool.stored) && this.#isAssigned(runner.id);
   }
 
   #begin({ id, environmentId, allocations, generation }: Runner): Life | undefined {

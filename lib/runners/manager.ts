@@ -25,6 +25,8 @@ export class RunnerManager implements Runners, Lifecycle {
   readonly #deps: RunnerManagerDeps;
   readonly #parts: Parts;
   readonly #unfit = new UnfitEnvironments();
+  /** Ends following the other replicas. */
+  #leave: () => void = () => undefined;
   #state: LifecycleState = 'new';
   #stopping: Promise<void> | undefined;
 
@@ -49,6 +51,11 @@ export class RunnerManager implements Runners, Lifecycle {
   start(): Promise<void> {
     assertNew('runners', this.#state);
     this.#state = 'running';
+    this.#leave = this.#parts.followCluster(() => {
+      this.#deps.log.error('another process goes by the name of this one: it lets go of all its runners');
+      void this.stop();
+    });
+    if (this.#stopping) this.#leave();
     this.#parts.background.run((signal) => this.#parts.follower.run(signal));
     return Promise.resolve();
   }
@@ -75,14 +82,13 @@ export class RunnerManager implements Runners, Lifecycle {
     return handle;
   }
 
-  owns(_id: string): boolean {
-    return true;
+  owns(id: string): boolean {
+    return this.#parts.locator.owns(id);
   }
 
-  async locate(_id: string, _signal: AbortSignal): Promise<Location> {
-    await Promise.resolve();
+  async locate(id: string, signal: AbortSignal): Promise<Location> {
     this.#assertReady();
-    return { kind: 'own' };
+    return this.#parts.locator.locate(id, signal);
   }
 
   async return(id: string): Promise<void> {
@@ -181,6 +187,7 @@ export class RunnerManager implements Runners, Lifecycle {
 
   async #shutDown(): Promise<void> {
     this.#state = 'stopping';
+    this.#leave();
     this.#parts.world.stop();
     this.#parts.handles.stop();
     this.#parts.lives.stop();

@@ -1,18 +1,20 @@
 /**
  * What the reconciler is told, and what it asks for in return.
  */
-import type { EnvironmentId, RunnerId } from '../base/ids.js';
+import type { EnvironmentId, ReplicaId, RunnerId } from '../base/ids.js';
 import type { StoredEnvironment, TemplateListing } from '../environments/store.js';
 import type { Allocation, Evaluation, NomadNode } from '../nomad/model.js';
-import type { RemovalReason } from './state.js';
+import type { ClusterView, RemovalReason, Use } from './state.js';
 
 /** What a runner's job says, from a list, an event or a look at the job. */
 export interface RunnerJob {
   readonly id: RunnerId;
   readonly environmentId: EnvironmentId;
   readonly spec: string | undefined;
-  /** Seconds of inactivity that its client asked for; undefined while it is nobody's. */
-  readonly used: { readonly timeoutSeconds: number } | undefined;
+  /** Undefined while it is nobody's, and in rows of lists, which do not show it. */
+  readonly used: Use | undefined;
+  /** Index of the write that made it so; undefined in rows of lists. */
+  readonly writtenAt: number | undefined;
   /** Somebody stopped the job. */
   readonly stopped: boolean;
   /** Nomad calls it dead: none of its allocations lives. */
@@ -43,10 +45,16 @@ export type Observation =
   | { readonly kind: 'listing'; readonly listing: Listing }
   | { readonly kind: 'templates'; readonly startedAt: number; readonly templates: TemplateListing }
   | { readonly kind: 'unreachable' }
+  /** Who lives and who leads among the replicas. */
+  | { readonly kind: 'cluster'; readonly view: ClusterView }
   // Answers to effects
   | { readonly kind: 'registered'; readonly id: RunnerId }
   | { readonly kind: 'not-registered'; readonly id: RunnerId; readonly reason: string }
+  /** Its turn came when it was not to be registered any more, and nothing was sent. */
+  | { readonly kind: 'withdrawn'; readonly id: RunnerId }
   | { readonly kind: 'purged'; readonly id: RunnerId }
+  /** It was not purged, since another replica has it. */
+  | { readonly kind: 'kept'; readonly job: RunnerJob }
   | {
       readonly kind: 'inspected';
       readonly id: RunnerId;
@@ -55,6 +63,8 @@ export type Observation =
     }
   /** The template of an environment that was not known, as Nomad has it now. */
   | { readonly kind: 'template-found'; readonly stored: StoredEnvironment }
+  /** The template of a known environment, read for a claim. */
+  | { readonly kind: 'template-read'; readonly stored: StoredEnvironment }
   | { readonly kind: 'restored'; readonly stored: StoredEnvironment }
   // What clients and timers do
   | { readonly kind: 'taken'; readonly id: RunnerId; readonly timeoutSeconds: number }
@@ -63,7 +73,7 @@ export type Observation =
   | { readonly kind: 'checked'; readonly id: RunnerId; readonly fault: string | undefined }
   | { readonly kind: 'released'; readonly id: RunnerId; readonly reason: RemovalReason }
   | { readonly kind: 'environment-put'; readonly stored: StoredEnvironment }
-  | { readonly kind: 'environment-deleting'; readonly id: EnvironmentId }
+  | { readonly kind: 'environment-deleting'; readonly stored: StoredEnvironment }
   | { readonly kind: 'environment-deleted'; readonly id: EnvironmentId }
   | { readonly kind: 'tick' };
 
@@ -72,23 +82,36 @@ export type Observation =
  * nobody knows whether Nomad has it.
  */
 export type ClaimOutcome =
-  | { readonly kind: 'written' }
-  | { readonly kind: 'foreign'; readonly timeoutSeconds: number }
+  | { readonly kind: 'written'; readonly jobModifyIndex: number }
+  | { readonly kind: 'foreign'; readonly job: RunnerJob }
   | { readonly kind: 'untouched' }
   | { readonly kind: 'absent' }
   | { readonly kind: 'uncertain' };
 
+/**
+ * From whom a job may be taken before it is purged: from nobody and from us (`pool`), from a replica that is dead, from
+ * whoever has it. `nobody` needs no taking: we are alone, or our client has just returned it.
+ */
+export type TakenFrom = 'nobody' | 'pool' | 'anybody' | { readonly owner: ReplicaId | undefined };
+
 export type Effect =
   /** Register the job of a new runner, made from the pool's template. */
   | { readonly kind: 'register'; readonly id: RunnerId }
-  /** Purge a job until Nomad confirms. */
-  | { readonly kind: 'purge'; readonly id: RunnerId }
+  /** Purge a job until Nomad confirms, or until it is found to be another replica's. */
+  | {
+      readonly kind: 'purge';
+      readonly id: RunnerId;
+      readonly from: TakenFrom;
+      readonly reason: RemovalReason;
+    }
   /** Look at the job and the allocations of a runner of which only the name is known. */
   | { readonly kind: 'inspect'; readonly id: RunnerId }
   /** Look at a template of which only an event told, which may be a replay of long ago. */
   | { readonly kind: 'inspect-template'; readonly id: EnvironmentId }
   /** Register a template again that died or vanished. */
   | { readonly kind: 'restore'; readonly id: EnvironmentId }
+  /** Go on with a deletion that a replica began and may not have ended. */
+  | { readonly kind: 'delete-environment'; readonly id: EnvironmentId }
   /** A runner is a client's now. */
   | { readonly kind: 'claimed'; readonly id: RunnerId }
   /** A runner is its client's no more. */
@@ -99,6 +122,8 @@ export interface Context {
   /** Monotonic milliseconds. */
   readonly now: number;
   readonly startTimeoutMs: number;
+  /** How long a runner whose owner is dead is kept for its client. */
+  readonly orphanTimeoutMs: number;
   newRunnerId(environmentId: EnvironmentId): RunnerId;
   /** Uniform in [0, 1). */
   random(): number;

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js';
-import type { Randomness } from '../base/ids.js';
+import type { Randomness, RunnerId } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import type { Cluster } from '../cluster/api.js';
 import type { PoolConfig, RunnersConfig } from '../config/config.js';
@@ -14,11 +14,12 @@ import { Handles } from './handles.js';
 import { IdleOrder } from './idle-order.js';
 import { JobDocuments } from './job-documents.js';
 import { Lives } from './lives.js';
+import { Locator } from './locator.js';
 import type { Effect } from './observation.js';
 import { Registrar } from './registrar.js';
 import { Removals } from './removals.js';
 import { Witness } from './witness.js';
-import { World } from './world.js';
+import { viewOf, World } from './world.js';
 
 export interface RunnerManagerDeps {
   readonly nomad: Nomad;
@@ -26,7 +27,7 @@ export interface RunnerManagerDeps {
   readonly cluster: Cluster;
   readonly environments: EnvironmentStore;
   readonly pool: Pick<PoolConfig, 'startTimeout' | 'reconcileInterval'>;
-  readonly runners: Pick<RunnersConfig, 'maxLifetime'>;
+  readonly runners: Pick<RunnersConfig, 'maxLifetime' | 'orphanTimeout'>;
   /** How long after a claim the pools are refilled. Default 25. */
   readonly refillDelayMs?: number;
   readonly clock: Clock;
@@ -45,6 +46,9 @@ export interface Parts {
   readonly pause: ClaimPause;
   readonly handles: Handles;
   readonly lives: Lives;
+  readonly locator: Locator;
+  /** Begins to follow who lives and who leads, until the returned function is called; tells once this one is fenced. */
+  readonly followCluster: (onFenced: () => void) => () => void;
 }
 
 /** Wires the world (what is known and decided) to what does the work with Nomad. Starts nothing. */
@@ -56,17 +60,15 @@ export function createParts(deps: RunnerManagerDeps): Parts {
   const world: World = new World({
     clock,
     randomness,
+    cluster,
     startTimeoutMs: deps.pool.startTimeout * 1000,
+    orphanTimeoutMs: deps.runners.orphanTimeout * 1000,
     perform: (effect) => perform(effect),
     changed: (changes) => [order, documents, lives].forEach((part) => part.follow(changes)),
   });
-  const order = new IdleOrder(world.state, (id) => cluster.assignee(id) === cluster.self);
-  background.signal.addEventListener(
-    'abort',
-    cluster.onChange(() => order.reorder()),
-    { once: true },
-  );
-  const lives = new Lives(world.state);
+  const isAssigned = (id: RunnerId): boolean => cluster.assignee(id) === cluster.self;
+  const order = new IdleOrder(world.state, isAssigned);
+  const lives = new Lives(world.state, isAssigned);
   const witness = new Witness({ nomad, store, world, documents, log, background });
   const handles = new Handles({
     clock,
@@ -77,17 +79,19 @@ export function createParts(deps: RunnerManagerDeps): Parts {
       if (!follower.following) await witness.lookAtAllocation(allocationId);
     },
   });
-  const registrar = new Registrar({ jobs: nomad.jobs, world, log, background, pause });
+  const registrar = new Registrar({ jobs: nomad.jobs, cluster, world, log, background, pause });
   const removals = new Removals({
     jobs: nomad.jobs,
+    cluster,
     clock,
     randomness,
     log,
     background,
     registered: (id) => registrar.settled(id),
     onPurged: (id) => world.dispatch({ kind: 'purged', id }),
+    onKept: (job) => world.dispatch({ kind: 'kept', job }),
   });
-  const catalog = new Catalog({ store, world, removals, clock, randomness, log, background });
+  const catalog = new Catalog({ store, world, cluster, removals, clock, randomness, log, background });
   const follower = new Follower({
     nomad,
     clock,
@@ -104,6 +108,8 @@ export function createParts(deps: RunnerManagerDeps): Parts {
     clock,
     world,
     order,
+    cluster,
+    store,
     documents,
     isFollowing: () => follower.following,
     handleOf: (id) => handles.get(id),
@@ -116,7 +122,7 @@ export function createParts(deps: RunnerManagerDeps): Parts {
         registrar.register(effect.id);
         return;
       case 'purge':
-        removals.add(effect.id);
+        removals.add(effect);
         return;
       case 'inspect':
         witness.look(effect.id);
@@ -127,6 +133,9 @@ export function createParts(deps: RunnerManagerDeps): Parts {
       case 'restore':
         catalog.restore(effect.id);
         return;
+      case 'delete-environment':
+        catalog.resume(effect.id);
+        return;
       case 'claimed':
         handles.handOut(world.state, effect.id);
         return;
@@ -135,5 +144,32 @@ export function createParts(deps: RunnerManagerDeps): Parts {
     }
   }
 
-  return { world, background, follower, removals, catalog, claims, pause, handles, lives };
+  function followCluster(onFenced: () => void): () => void {
+    const tell = (): void => {
+      if (cluster.isFenced) {
+        onFenced();
+        return;
+      }
+      order.reorder();
+      world.dispatch({ kind: 'cluster', view: viewOf(cluster) });
+      lives.reassign();
+    };
+    if (cluster.isShared) tell(); // what happened before the start
+    return cluster.onChange(tell);
+  }
+
+  const locator = new Locator({ jobs: nomad.jobs, cluster, world, removals, clock, log, background });
+  return {
+    world,
+    background,
+    follower,
+    removals,
+    catalog,
+    claims,
+    pause,
+    handles,
+    lives,
+    locator,
+    followCluster,
+  };
 }

@@ -10,14 +10,17 @@ import type { EnvironmentId, RunnerId } from '../base/ids.js';
 import { currentOf } from './allocation-record.js';
 import type { Draft } from './draft.js';
 import { poolDoubted, poolFailed, poolProved } from './pool-health.js';
-import { addStarting, remove } from './life.js';
+import { remove } from './leave.js';
+import { addStarting } from './life.js';
+import { endOrphan } from './ownership.js';
 import type { Pool, Runner } from './state.js';
 import { isCurrent } from './state.js';
 
-/** Brings a pool towards what is wanted. Runs at the end of every observation that touched it. */
+/** Brings a pool towards what is wanted, where it is ours to do so. Runs at the end of every observation that touched it. */
 export function plan(draft: Draft, id: EnvironmentId): void {
   const pool = draft.pool(id);
-  if (!pool || pool.phase !== 'wanted' || !draft.synced || !draft.reachable) return;
+  if (!draft.cluster.leads || !draft.synced || !draft.reachable) return;
+  if (!pool || pool.phase !== 'wanted') return;
   retireOutdated(draft, pool);
   const { idle, starting, blocked } = pool.counts;
   const surplus = idle + starting + blocked - pool.stored.environment.prewarmingPoolSize;
@@ -67,12 +70,13 @@ function retireOutdated(draft: Draft, pool: Pool): void {
   }
 }
 
-/** Replaces what has been starting for too long. */
-export function replaceLate(draft: Draft, pool: Pool): void {
+/** Gives up what has been starting, or without an owner, for too long. */
+export function endLate(draft: Draft, pool: Pool): void {
   const { now, startTimeoutMs } = draft.context;
   const { id } = pool.stored.environment;
   for (const runner of draft.members(id)) {
     const { phase } = runner;
+    endOrphan(draft, runner);
     if (phase.name !== 'starting' && phase.name !== 'adopting') continue;
     if (now - phase.since < startTimeoutMs) {
       draft.wake(phase.since + startTimeoutMs);
@@ -82,6 +86,7 @@ export function replaceLate(draft: Draft, pool: Pool): void {
       remove(draft, runner, 'allocation-stopped');
       continue;
     }
+    if (!draft.cluster.leads) continue;
     const told = phase.blocked ?? `a runner did not start within ${startTimeoutMs / 1000} s`;
     poolFailed(draft, id, told, true);
     remove(draft, runner, 'failed');

@@ -11,31 +11,32 @@
  * Not here: the parts of the rules (life.ts one runner, pool.ts one pool, listing.ts the merge of a listing,
  * allocation-record.ts the order of allocations) and the doing of what is asked for (manager.ts and what it calls).
  */
-import type { EnvironmentId, RunnerId } from '../base/ids.js';
+import type { RunnerId } from '../base/ids.js';
 import { parseRunnerId } from '../base/ids.js';
-import type { StoredEnvironment } from '../environments/store.js';
 import { parseTemplateJobId } from '../environments/template.js';
 import type { Allocation, Evaluation } from '../nomad/model.js';
 import { describePlacementFailure } from '../nomad/placement.js';
 import { currentOf, isAlive } from './allocation-record.js';
 import type { Step } from './draft.js';
 import { Draft } from './draft.js';
-import { applyAllocation, becomeUsed, follow, remove, removeClaimed } from './life.js';
-import {
-  adoptUsed,
-  applyDeadJob,
-  applyJob,
-  applyListing,
-  applyNode,
-  applyTemplates,
-  isDeletedTemplate,
-  purgeAgain,
-} from './listing.js';
-import type { ClaimOutcome, Context, Observation, RunnerJob } from './observation.js';
-import { applyCheck, plan, replaceLate } from './pool.js';
+import { onClaimSettled, onTaken } from './claiming.js';
+import { forget, remove } from './leave.js';
+import { applyAllocation } from './life.js';
+import { applyDeadJob, applyJob, applyListing, applyNode, purgeAgain } from './listing.js';
+import type { Context, Observation, RunnerJob } from './observation.js';
+import { applyCluster, onKept } from './ownership.js';
+import { applyCheck, endLate, plan } from './pool.js';
 import { easeDoubt, poolFailed } from './pool-health.js';
 import type { RemovalReason, State } from './state.js';
-import { environmentOf, isCurrent } from './state.js';
+import { environmentOf } from './state.js';
+import {
+  applyTemplates,
+  onEnvironmentDeleting,
+  onTemplateFound,
+  onTemplateJob,
+  onTemplatePurged,
+  onTemplateRead,
+} from './templates.js';
 
 /** What one observation changes and asks for. Leaves `state` as it is. */
 export function reconcile(state: State, observation: Observation, context: Context): Step {
@@ -78,6 +79,19 @@ function apply(draft: Draft, observation: Observation): void {
     case 'not-registered':
       onNotRegistered(draft, observation.id, observation.reason);
       return;
+    case 'cluster':
+      applyCluster(draft, observation.view);
+      onTick(draft);
+      return;
+    case 'withdrawn':
+      onWithdrawn(draft, observation.id);
+      return;
+    case 'kept':
+      onKept(draft, observation.job);
+      return;
+    case 'template-read':
+      onTemplateRead(draft, observation.stored);
+      return;
     case 'purged':
       if (draft.runner(observation.id)?.phase.name === 'removing') draft.bury(observation.id);
       return;
@@ -105,9 +119,10 @@ function apply(draft: Draft, observation: Observation): void {
       return;
     case 'environment-put':
       draft.setTemplate(observation.stored);
+      draft.setPool(observation.stored.environment.id, { phase: 'wanted' });
       return;
     case 'environment-deleting':
-      onEnvironmentDeleting(draft, observation.id);
+      onEnvironmentDeleting(draft, observation.stored);
       return;
     case 'environment-deleted':
       draft.removePool(observation.id, draft.pool(observation.id)?.stored.jobModifyIndex ?? 0);
@@ -138,19 +153,15 @@ function onAllocation(draft: Draft, allocation: Allocation): void {
 function onEvaluation(draft: Draft, evaluation: Evaluation): void {
   const template = parseTemplateJobId(evaluation.jobId);
   if (template !== undefined) {
-    const pool = draft.pool(template);
-    const isNews = pool && evaluation.createIndex > pool.stored.jobModifyIndex;
-    // Purged by nobody of ours: a deletion has the phase `deleting` before its purge is sent.
-    if (isNews && pool.phase === 'wanted' && evaluation.triggeredBy === 'job-deregister') {
-      draft.effect({ kind: 'restore', id: template });
-    }
+    onTemplatePurged(draft, template, evaluation);
     return;
   }
   const parsed = parseRunnerId(evaluation.jobId);
   const runner = parsed && draft.runner(parsed.runnerId);
   if (!runner) return;
   if (evaluation.triggeredBy === 'job-deregister') {
-    remove(draft, runner, 'purged-outside');
+    if (runner.phase.name === 'foreign') forget(draft, runner, 'purged-outside');
+    else remove(draft, runner, 'purged-outside');
     return;
   }
   const isFailure = evaluation.status === 'failed' || Object.keys(evaluation.failedGroups).length > 0;
@@ -181,28 +192,13 @@ function lookIfNews(draft: Draft, id: RunnerId, modifyIndex: number): void {
   if (isNews && draft.pool(environmentOf(id))) draft.effect({ kind: 'inspect', id });
 }
 
-/** Our own templates are taken in as they are registered, by whichever replica; those of other tools by a listing. */
-function onTemplateJob(draft: Draft, stored: StoredEnvironment): void {
-  const { id } = stored.environment;
-  const pool = draft.pool(id);
-  if (stored.foreign || stored.dead || pool?.phase === 'deleting' || isDeletedTemplate(draft, stored)) return;
-  if (pool) {
-    if (stored.jobModifyIndex > pool.stored.jobModifyIndex) draft.setTemplate(stored);
-    return;
-  }
-  // The first listing brings what is there. Later on, an event may still be a replay from before a deletion.
-  if (draft.synced) draft.effect({ kind: 'inspect-template', id });
-}
-
-function onTemplateFound(draft: Draft, stored: StoredEnvironment): void {
-  if (draft.pool(stored.environment.id) || isDeletedTemplate(draft, stored)) return;
-  draft.setTemplate(stored);
-}
-
 function onRegistered(draft: Draft, id: RunnerId): void {
   const runner = draft.runner(id);
   if (runner) draft.setRunner({ ...runner, seen: draft.sequence });
-  else purgeAgain(draft, { id, environmentId: environmentOf(id) });
+  // Its environment was deleted elsewhere meanwhile, by somebody who did not know of it.
+  if (runner && draft.pool(runner.environmentId)?.phase !== 'wanted')
+    remove(draft, runner, 'environment-deleted');
+  if (!runner) purgeAgain(draft, { id, environmentId: environmentOf(id) });
 }
 
 /** Whether Nomad has the job is unknown, so its name is given up and purged. */
@@ -211,6 +207,12 @@ function onNotRegistered(draft: Draft, id: RunnerId, reason: string): void {
   if (!runner) return;
   poolFailed(draft, runner.environmentId, reason, false);
   remove(draft, runner, 'failed');
+}
+
+/** It never was in Nomad. */
+function onWithdrawn(draft: Draft, id: RunnerId): void {
+  const runner = draft.runner(id);
+  if (runner?.phase.name === 'starting') draft.drop(id);
 }
 
 function onInspected(
@@ -231,60 +233,15 @@ function onInspected(
   applyDeadJob(draft, job);
 }
 
-function onTaken(draft: Draft, id: RunnerId, timeoutSeconds: number): void {
-  const runner = draft.runner(id);
-  if (runner?.phase.name !== 'idle') return;
-  draft.setPhase(runner, {
-    name: 'claiming',
-    generation: runner.generation,
-    timeoutSeconds,
-    lost: undefined,
-  });
-}
-
-function onClaimSettled(draft: Draft, id: RunnerId, outcome: ClaimOutcome): void {
-  const runner = draft.runner(id);
-  if (runner?.phase.name !== 'claiming') return;
-  const { lost, timeoutSeconds } = runner.phase;
-  const pool = draft.pool(runner.environmentId);
-  switch (outcome.kind) {
-    case 'written': {
-      const record = currentOf(runner.allocations);
-      const isOutdated = !pool || !isCurrent(runner, pool.stored);
-      if (lost !== undefined || !record || isOutdated) removeClaimed(draft, runner, lost ?? 'retired');
-      else becomeUsed(draft, runner, record, timeoutSeconds);
-      return;
-    }
-    case 'foreign':
-      if (lost !== undefined) removeClaimed(draft, runner, lost);
-      else adoptUsed(draft, runner, outcome.timeoutSeconds);
-      return;
-    case 'untouched':
-      if (lost !== undefined) removeClaimed(draft, runner, lost);
-      else follow(draft, draft.setPhase(runner, { name: 'idle' }));
-      return;
-    case 'absent':
-      removeClaimed(draft, runner, 'purged-outside');
-      return;
-    case 'uncertain':
-      removeClaimed(draft, runner, 'unconfirmed-write');
-  }
-}
-
 function onReleased(draft: Draft, id: RunnerId, reason: RemovalReason): void {
   const runner = draft.runner(id);
   if (runner?.phase.name === 'used') remove(draft, runner, reason);
 }
 
-function onEnvironmentDeleting(draft: Draft, id: EnvironmentId): void {
-  draft.setPool(id, { phase: 'deleting' });
-  for (const runner of draft.members(id)) remove(draft, runner, 'environment-deleted');
-}
-
 function onTick(draft: Draft): void {
   if (!draft.synced || !draft.reachable) return;
   for (const pool of draft.pools()) {
-    replaceLate(draft, pool);
+    endLate(draft, pool);
     easeDoubt(draft, pool.stored.environment.id);
     draft.touched.add(pool.stored.environment.id);
   }

@@ -25,8 +25,8 @@ export interface ReadListingOptions {
   readonly store: EnvironmentStore;
   /** Sequence of the state now, before anything is asked. */
   readonly startedAt: number;
-  /** True for a runner whose claim is known here, so that its job needs no look. */
-  readonly isKnownUsed: (id: RunnerId) => boolean;
+  /** True for a used runner whose job needs no look, since what it says is known here. */
+  readonly isKnown: (id: RunnerId, jobModifyIndex: number) => boolean;
   readonly signal: AbortSignal;
 }
 
@@ -51,12 +51,12 @@ export async function readListing(options: ReadListingOptions): Promise<Listing>
 }
 
 async function lookAtUsed(rows: readonly JobRow[], options: ReadListingOptions): Promise<RunnerJob[]> {
-  const { nomad, isKnownUsed, signal } = options;
+  const { nomad, isKnown, signal } = options;
   const slots = new Slots(PARALLEL_LOOKS);
   const jobs = await Promise.all(
     rows.map(async (row) => {
       const job = readRunnerRow(row);
-      if (!job || isKnownUsed(job.id)) return job;
+      if (!job || isKnown(job.id, row.jobModifyIndex)) return job;
       const whole = await slots.with(() => nomad.jobs.get(job.id, signal), signal);
       return whole && readRunnerJob(whole);
     }),

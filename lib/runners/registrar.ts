@@ -2,6 +2,7 @@ import { hasCode, messageOf } from '../base/errors.js';
 import type { RunnerId } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import { Slots } from '../base/slots.js';
+import type { Cluster } from '../cluster/api.js';
 import type { NomadJobs } from '../nomad/api.js';
 import type { Background } from './background.js';
 import type { ClaimPause } from './claim-pause.js';
@@ -11,6 +12,7 @@ import type { World } from './world.js';
 
 export interface RegistrarDeps {
   readonly jobs: Pick<NomadJobs, 'register'>;
+  readonly cluster: Pick<Cluster, 'leads'>;
   readonly world: World;
   readonly log: Logger;
   readonly background: Background;
@@ -43,18 +45,22 @@ export class Registrar {
   }
 
   async #register(id: RunnerId, signal: AbortSignal): Promise<void> {
-    const { jobs, world, log, pause } = this.#deps;
+    const { jobs, cluster, world, log, pause } = this.#deps;
     await pause.over();
     if (signal.aborted) return;
+    let isWanted = true;
     try {
       await this.#slots.with(async () => {
         const runner = runnerOf(world.state, id);
         const stored = world.state.pools.get(environmentOf(id))?.stored;
         // Given up while it waited for its turn; its purge finds nothing.
         if (runner?.phase.name !== 'starting' || !stored || !isCurrent(runner, stored)) return;
+        // Another replica fills the pools by now.
+        isWanted = cluster.leads;
+        if (!isWanted) return;
         await jobs.register(createRunnerJob(stored, id), { enforceIndex: 0, signal });
       }, signal);
-      world.dispatch({ kind: 'registered', id });
+      world.dispatch({ kind: isWanted ? 'registered' : 'withdrawn', id });
     } catch (error) {
       if (signal.aborted) return;
       // Its name is new, so whatever has it is this very job: an earlier attempt of the client got through.

@@ -3,12 +3,18 @@ import { ServiceError } from '../base/errors.js';
 import type { Randomness, RunnerId } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import { Slots } from '../base/slots.js';
+import type { Cluster } from '../cluster/api.js';
 import type { NomadJobs } from '../nomad/api.js';
 import type { Background } from './background.js';
+import type { RunnerJob } from './observation.js';
 import { Persistent } from './persistent.js';
+import type { Removal } from './secure.js';
+import { secure } from './secure.js';
 
 export interface RemovalsDeps {
-  readonly jobs: Pick<NomadJobs, 'purge'>;
+  readonly jobs: Pick<NomadJobs, 'get' | 'register' | 'purge'>;
+  /** Whether others are on the same Nomad, and our name among them. */
+  readonly cluster: Pick<Cluster, 'isShared' | 'self'>;
   readonly clock: Clock;
   readonly randomness: Pick<Randomness, 'random'>;
   readonly log: Logger;
@@ -16,6 +22,8 @@ export interface RemovalsDeps {
   /** Resolves when no registration of this job is on its way any more: a purge that overtook it would be in vain. */
   readonly registered: (id: RunnerId) => Promise<void>;
   readonly onPurged: (id: RunnerId) => void;
+  /** The job is another replica's, and is left to it. */
+  readonly onKept: (job: RunnerJob) => void;
 }
 
 const PARALLEL = 20;
@@ -23,7 +31,7 @@ const PARALLEL = 20;
 const MAX_UNREPORTED = 1_000;
 
 /**
- * The removal list: jobs that are purged until Nomad confirms.
+ * The removal list: jobs that are purged until Nomad confirms, or until they are found to be another replica's.
  *
  * A return that Nomad did not confirm is remembered, so that the client who asks again learns the truth: 503 until
  * Nomad accepted, success once after that, and RUNNER_GONE from then on.
@@ -40,24 +48,49 @@ export class Removals {
   }
 
   /** Puts a job on the list. One that is on it already stays as it is. */
-  add(id: RunnerId): void {
+  add({ id, from, reason }: Removal): void {
     if (this.#pending.has(id)) return;
-    const { jobs, clock, randomness, log, background, registered, onPurged } = this.#deps;
+    const { clock, cluster, randomness, log, background, registered } = this.#deps;
+    let takenFrom = from;
     const removal = new Persistent({
       clock,
       random: () => randomness.random(),
       onTrouble: (error) => log.warn('a runner could not be removed, trying on', { runnerId: id, error }),
       work: async (signal) => {
         await registered(id);
-        await this.#slots.with(() => jobs.purge(id, signal), signal);
-        if (!this.#pending.delete(id)) return;
-        const unreported = this.#unreported.get(id);
-        if (unreported) unreported.confirmed = true;
-        onPurged(id);
+        const removal = { id, from: takenFrom, reason };
+        // What our client has returned may be another replica's by the time of a second attempt.
+        if (cluster.isShared && takenFrom === 'nobody') takenFrom = 'pool';
+        const kept = await this.#slots.with(() => this.#remove(removal, signal), signal);
+        if (this.#pending.delete(id)) this.#settle(id, kept);
       },
     });
     this.#pending.set(id, removal);
     background.run((signal) => removal.run(signal));
+  }
+
+  /** Purges a job, or answers what it says where it is another replica's. */
+  async #remove(removal: Removal, signal: AbortSignal): Promise<RunnerJob | undefined> {
+    const { jobs, cluster } = this.#deps;
+    if (removal.from !== 'nobody') {
+      const secured = await secure(jobs, cluster.self, removal, signal);
+      if (secured.kind === 'kept') return secured.job;
+      if (secured.kind === 'absent') return undefined;
+    }
+    await jobs.purge(removal.id, signal);
+    return undefined;
+  }
+
+  #settle(id: RunnerId, kept: RunnerJob | undefined): void {
+    const { onPurged, onKept } = this.#deps;
+    const unreported = this.#unreported.get(id);
+    if (kept) {
+      this.#unreported.delete(id); // whoever has it now answers for it
+      onKept(kept);
+      return;
+    }
+    if (unreported) unreported.confirmed = true;
+    onPurged(id);
   }
 
   /** The outcome of the purge under way, or of one made now. Resolves at once for a job that is not on the list. */

@@ -17,6 +17,7 @@ export type GoneReason =
   | 'unconfirmed-write'
   | 'max-lifetime'
   | 'not-killable'
+  | 'taken-over'
   | 'service-stopping';
 
 /**

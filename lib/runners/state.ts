@@ -9,17 +9,35 @@
  *                                                                         │   │
  *   every phase ── failed, retired, returned, gone, uncertain write ──▶ removing ── Nomad confirms ──▶ grave
  *
- * Nothing leaves `removing` but for the grave, and nothing leaves the grave: a runner that was handed out once is
- * never idle again. The value is changed by `commit` alone, with what `reconcile` answered.
+ * Among several replicas a used runner of another one is `foreign`:
+ *
+ *   starting, idle, claiming, adopting, used ── its job names another owner ──▶ foreign ── its job names us ──▶ adopting
+ *   removing ── another replica has it after all ──▶ foreign       foreign ── its owner is dead for long ──▶ removing
+ *
+ * A runner that was handed out once is never idle again, and nothing leaves the grave. The value is changed by `commit`
+ * alone, with what `reconcile` answered.
  *
  * Not here: what an observation does (reconcile.ts and what it calls), and everything that talks to Nomad.
  */
-import type { AllocationId, EnvironmentId, RunnerId } from '../base/ids.js';
+import type { AllocationId, EnvironmentId, ReplicaId, RunnerId } from '../base/ids.js';
+import { replicaId } from '../base/ids.js';
 import type { StoredEnvironment } from '../environments/store.js';
 import type { AllocationRecord } from './allocation-record.js';
 import type { GoneReason } from './runner.js';
 
+/** Who shares the Nomad, as far as it decides anything here. */
+export interface ClusterView {
+  readonly self: ReplicaId;
+  /** False: whatever is found used is our own. */
+  readonly isShared: boolean;
+  /** This replica fills pools, gives up what is unclaimed, and keeps templates. */
+  readonly leads: boolean;
+  /** Undefined while nobody knows who lives, so that nobody counts as dead. */
+  readonly living: ReadonlySet<ReplicaId> | undefined;
+}
+
 export interface State {
+  readonly cluster: ClusterView;
   /** Counts observations. Orders what is known against listings, which take their time. */
   readonly sequence: number;
   /** A listing was applied: what is not known does not exist. */
@@ -41,7 +59,8 @@ export interface State {
 /** One environment and how its pool is doing. */
 export interface Pool {
   readonly stored: StoredEnvironment;
-  readonly phase: 'wanted' | 'deleting';
+  /** `deleting`: by us, or by another replica, which then does it. */
+  readonly phase: 'wanted' | 'deleting' | 'deleting-elsewhere';
   readonly counts: Counts;
   /** Failures in a row, at most one for each time of waiting. */
   readonly failures: number;
@@ -82,9 +101,31 @@ export interface Runner {
   readonly generation: number;
   /** Sequence at which Nomad was last known to have the job; undefined until it has. */
   readonly seen: number | undefined;
+  /** The newest write to its job that is known. */
+  readonly written: JobWrite;
   /** Newest first. */
   readonly allocations: readonly AllocationRecord[];
 }
+
+/** What one write to the job of a runner made of it. A write with a lower index is old news. */
+export interface JobWrite {
+  /** The job's `JobModifyIndex`; 0 where only rows of lists were read, which do not show who has it. */
+  readonly index: number;
+  readonly used: Use | undefined;
+}
+
+/** Who has a used runner. */
+export interface Use {
+  /** Seconds of inactivity that its client asked for. */
+  readonly timeoutSeconds: number;
+  /** The replica that claimed it; undefined where another tool did. */
+  readonly owner: ReplicaId | undefined;
+  /** Set where the owner took it only to purge it: why. */
+  readonly ending: string | undefined;
+}
+
+/** Nothing is known of the job but that it is there. */
+export const NOT_READ: JobWrite = { index: 0, used: undefined };
 
 /** Times are of the injected monotonic clock. */
 export type Phase =
@@ -99,10 +140,16 @@ export type Phase =
     }
   | { readonly name: 'adopting'; readonly since: number; readonly timeoutSeconds: number }
   | { readonly name: 'used'; readonly allocationId: AllocationId; readonly timeoutSeconds: number }
+  | {
+      readonly name: 'foreign';
+      readonly use: Use;
+      /** Since when its owner is not known to live. */
+      readonly orphanedAt: number | undefined;
+    }
   | { readonly name: 'removing'; readonly reason: RemovalReason };
 
 /** Why a job is purged: what a client is told, or what concerns the pool alone. */
-export type RemovalReason = GoneReason | 'retired' | 'failed' | 'purged-outside';
+export type RemovalReason = GoneReason | 'retired' | 'failed' | 'orphaned' | 'purged-outside';
 
 export interface Grave {
   readonly since: number;
@@ -122,6 +169,7 @@ export interface Changes {
   readonly synced?: boolean;
   readonly reachable?: boolean;
   readonly listedIndex?: number;
+  readonly cluster?: ClusterView;
   readonly pools: ReadonlyMap<EnvironmentId, Pool | undefined>;
   readonly members: ReadonlyMap<RunnerId, Runner | undefined>;
   readonly graves: ReadonlyMap<RunnerId, Grave | undefined>;
@@ -135,6 +183,7 @@ export interface MutableState extends State {
   synced: boolean;
   reachable: boolean;
   listedIndex: number;
+  cluster: ClusterView;
   readonly pools: Map<EnvironmentId, Pool>;
   readonly members: Map<EnvironmentId, Map<RunnerId, Runner>>;
   readonly graves: Map<RunnerId, Grave>;
@@ -142,8 +191,18 @@ export interface MutableState extends State {
   readonly deletedTemplates: Map<EnvironmentId, number>;
 }
 
-export function createState(): MutableState {
+const NOBODY = replicaId('alone');
+/** The view of a service without others. */
+export const ALONE: ClusterView = {
+  self: NOBODY,
+  isShared: false,
+  leads: true,
+  living: new Set([NOBODY]),
+};
+
+export function createState(cluster: ClusterView = ALONE): MutableState {
   return {
+    cluster,
     sequence: 0,
     synced: false,
     reachable: false,
@@ -162,6 +221,7 @@ export function commit(state: MutableState, changes: Changes): void {
   state.synced = changes.synced ?? state.synced;
   state.reachable = changes.reachable ?? state.reachable;
   state.listedIndex = changes.listedIndex ?? state.listedIndex;
+  state.cluster = changes.cluster ?? state.cluster;
   overlay(state.pools, changes.pools);
   overlay(state.graves, changes.graves);
   overlay(state.nodes, changes.nodes);
@@ -230,6 +290,8 @@ export function countOf(runner: Runner, stored: StoredEnvironment): keyof Counts
     case 'adopting':
     case 'used':
       return 'used';
+    case 'foreign':
+      return phase.use.ending === undefined ? 'used' : 'removing';
     case 'removing':
       return 'removing';
   }

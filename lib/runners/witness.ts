@@ -9,7 +9,7 @@ import type { NomadEvent } from '../nomad/model.js';
 import type { Background } from './background.js';
 import { readRunnerJob } from './job.js';
 import type { JobDocuments } from './job-documents.js';
-import type { Listing } from './observation.js';
+import type { Listing, RunnerJob } from './observation.js';
 import { readListing } from './recover.js';
 import { runnerOf } from './state.js';
 import type { World } from './world.js';
@@ -52,7 +52,7 @@ export class Witness {
       case 'job': {
         documents.note(event.job);
         const job = readRunnerJob(event.job);
-        if (job) world.dispatch({ kind: 'runner-job', job });
+        if (job) this.#runnerJob(job);
         if (parseTemplateJobId(event.job.ID) === undefined) return;
         const stored = readTemplate(event.job);
         if (!('reason' in stored)) world.dispatch({ kind: 'template-job', stored });
@@ -60,13 +60,35 @@ export class Witness {
     }
   }
 
+  #runnerJob(job: RunnerJob): void {
+    const { world, log } = this.#deps;
+    const { cluster, synced, listedIndex } = world.state;
+    const owner = job.used?.owner;
+    const isNews = synced && job.modifyIndex > listedIndex;
+    if (
+      !cluster.isShared &&
+      isNews &&
+      owner !== undefined &&
+      owner !== cluster.self &&
+      this.#isNews('others')
+    ) {
+      log.warn('another service claims runners of this Nomad, and both must have cluster.secret for that', {
+        owner,
+        self: cluster.self,
+      });
+    }
+    world.dispatch({ kind: 'runner-job', job });
+  }
+
   async read(signal: AbortSignal): Promise<Listing> {
     const { nomad, store, world } = this.#deps;
-    const isKnownUsed = (id: RunnerId): boolean => {
-      const phase = runnerOf(world.state, id)?.phase.name;
-      return phase !== undefined && phase !== 'idle' && phase !== 'starting';
+    const { sequence: startedAt, cluster } = world.state;
+    const isKnown = (id: RunnerId, jobModifyIndex: number): boolean => {
+      const runner = runnerOf(world.state, id);
+      if (!runner || runner.phase.name === 'idle' || runner.phase.name === 'starting') return false;
+      return !cluster.isShared || jobModifyIndex <= runner.written.index;
     };
-    return readListing({ nomad, store, startedAt: world.state.sequence, isKnownUsed, signal });
+    return readListing({ nomad, store, startedAt, isKnown, signal });
   }
 
   listing(listing: Listing): void {

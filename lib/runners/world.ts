@@ -1,15 +1,18 @@
 import type { Clock, Timer } from '../base/clock.js';
 import type { Randomness } from '../base/ids.js';
 import { newRunnerId } from '../base/ids.js';
+import type { Cluster } from '../cluster/api.js';
 import type { Context, Effect, Observation } from './observation.js';
 import { reconcile } from './reconcile.js';
-import type { Changes, State } from './state.js';
+import type { Changes, ClusterView, State } from './state.js';
 import { commit, createState } from './state.js';
 
 export interface WorldDeps {
   readonly clock: Clock;
   readonly randomness: Randomness;
   readonly startTimeoutMs: number;
+  readonly orphanTimeoutMs: number;
+  readonly cluster: Cluster;
   /** Called for each effect after the change that asked for it is in force. Starts work, and throws nothing. */
   readonly perform: (effect: Effect) => void;
   /** Called once for each observation, after its effects. Throws nothing. */
@@ -25,7 +28,7 @@ export interface WorldDeps {
  */
 export class World {
   readonly #deps: WorldDeps;
-  readonly #state = createState();
+  readonly #state;
   readonly #context: Omit<Context, 'now'>;
   readonly #queue: Observation[] = [];
   readonly #watchers = new Set<() => void>();
@@ -34,10 +37,12 @@ export class World {
   #stopped = false;
 
   constructor(deps: WorldDeps) {
-    const { randomness, startTimeoutMs } = deps;
+    const { randomness, startTimeoutMs, orphanTimeoutMs } = deps;
     this.#deps = deps;
+    this.#state = createState(viewOf(deps.cluster));
     this.#context = {
       startTimeoutMs,
+      orphanTimeoutMs,
       newRunnerId: (environmentId) => newRunnerId(environmentId, randomness),
       random: () => randomness.random(),
     };
@@ -83,6 +88,13 @@ export class World {
   }
 
   #step(observation: Observation): void {
+    // Time alone ends leading.
+    const { cluster } = this.#deps;
+    if (cluster.leads !== this.#state.cluster.leads) this.#apply({ kind: 'cluster', view: viewOf(cluster) });
+    this.#apply(observation);
+  }
+
+  #apply(observation: Observation): void {
     const now = this.#deps.clock.monotonicMs();
     const { changes, effects, wakeAt } = reconcile(this.#state, observation, { ...this.#context, now });
     commit(this.#state, changes);
@@ -100,4 +112,11 @@ export class World {
     });
     this.#wake = { at, timer };
   }
+}
+
+/** What the reconciler is told of the others. */
+export function viewOf(cluster: Cluster): ClusterView {
+  const { self, isShared, isInformed, leads } = cluster;
+  const living = isInformed ? new Set(cluster.living().map(({ id }) => id)) : undefined;
+  return { self, isShared, leads, living };
 }

@@ -36,7 +36,7 @@ class Replica implements AsyncDisposable {
         networkMode: 'bridge',
       }),
       pool: { startTimeout: 30, reconcileInterval: 300 },
-      runners: { maxLifetime: 0 },
+      runners: { maxLifetime: 0, orphanTimeout: 600 },
       clock: systemClock,
       randomness: systemRandomness,
       log: silentLogger,

@@ -7,7 +7,7 @@ import { IdleOrder } from '../../lib/runners/idle-order.js';
 import { reconcile } from '../../lib/runners/reconcile.js';
 import type { Observation } from '../../lib/runners/observation.js';
 import type { Changes, MutableState, Phase, Runner } from '../../lib/runners/state.js';
-import { commit, createState } from '../../lib/runners/state.js';
+import { commit, createState, NOT_READ } from '../../lib/runners/state.js';
 import { anEnvironment } from '../support/environments.js';
 import { startRunners } from '../support/runners.js';
 import { CountingMap } from '../support/counting-map.js';
@@ -26,7 +26,13 @@ function world(isPreferred: (id: RunnerId) => boolean = () => true) {
     order.follow(changes);
   };
   const observe = (observation: Observation): void => {
-    const context = { now: 0, startTimeoutMs: 1, newRunnerId: () => idOf(99), random: () => 0 };
+    const context = {
+      now: 0,
+      startTimeoutMs: 1,
+      orphanTimeoutMs: 600_000,
+      newRunnerId: () => idOf(99),
+      random: () => 0,
+    };
     apply(reconcile(state, observation, context).changes);
   };
   const put = (n: number, runner: Runner | undefined): void =>
@@ -57,7 +63,7 @@ function runner(n: number, phase: Phase, createIndex: number, spec = specHash): 
   } as const;
   return {
     ...{ id: idOf(n), environmentId: ENVIRONMENT_ID, spec, phase },
-    ...{ generation: 0, seen: 0, allocations: [record] },
+    ...{ generation: 0, seen: 0, written: NOT_READ, allocations: [record] },
   } as Runner;
 }
 

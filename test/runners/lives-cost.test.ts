@@ -21,7 +21,13 @@ describe('the lives of many runners', () => {
     const state = createState();
     const lives = new Lives(state);
     const step = (observation: Parameters<typeof reconcile>[1]): Changes => {
-      const context = { now: 0, startTimeoutMs: 1, newRunnerId: () => '' as RunnerId, random: () => 0 };
+      const context = {
+        now: 0,
+        startTimeoutMs: 1,
+        orphanTimeoutMs: 600_000,
+        newRunnerId: () => '' as RunnerId,
+        random: () => 0,
+      };
       const { changes } = reconcile(state, observation, context);
       commit(state, changes);
       return changes;

@@ -57,7 +57,13 @@ class Listener {
   }
 
   observe(observation: Observation): void {
-    const context = { now: 0, startTimeoutMs: 300_000, random: () => 0, newRunnerId: () => newId() };
+    const context = {
+      now: 0,
+      startTimeoutMs: 300_000,
+      orphanTimeoutMs: 600_000,
+      random: () => 0,
+      newRunnerId: () => newId(),
+    };
     const { changes, effects } = reconcile(this.state, observation, context);
     commit(this.state, changes);
     for (const effect of effects) this.#answer(effect, observation);
@@ -84,7 +90,7 @@ class Listener {
     if (effect.kind === 'purge') this.observe({ kind: 'purged', id: effect.id });
     if (effect.kind !== 'inspect' || cause.kind !== 'allocation') return;
     const spec = this.environment.specHash;
-    const says = { used: undefined, stopped: false, ended: false, modifyIndex: 0 };
+    const says = { used: undefined, writtenAt: 0, stopped: false, ended: false, modifyIndex: 0 };
     const job = { id: effect.id, environmentId: this.environment.id, spec, ...says };
     this.observe({ kind: 'inspected', id: effect.id, job, allocations: [cause.allocation] });
   }

@@ -128,9 +128,10 @@ export class FakeNomad extends FakeServer implements Nomad {
       throw new ServiceError('NOMAD_CONFLICT', `Enforcing job modify index ${enforceIndex}: conflict`);
     }
     const stored = this.putJob(job);
+    if (isEnded(stored)) this.stopAllocations(job.ID);
     const isAlive = [...this.allocationsById.values()].some((a) => a.jobId === job.ID && isLive(a));
     if (isAlive) this.update(this.allocationOf(job.ID).id, {});
-    else if (this.autoStart) this.#start(job.ID);
+    else if (this.autoStart && !isEnded(stored)) this.#start(job.ID);
     return { evaluationId: randomUUID(), jobModifyIndex: stored.JobModifyIndex ?? 0, warnings: '' };
   }
 
@@ -175,6 +176,11 @@ export class FakeNomad extends FakeServer implements Nomad {
       (allocation) => filter === undefined || living.includes(allocation.clientStatus),
     );
   }
+}
+
+/** Nothing of it is to run. */
+function isEnded(job: WireJob): boolean {
+  return job.TaskGroups?.find(({ Name }) => Name === 'default-group')?.Count === 0;
 }
 
 function unusable(filter: string): ServiceError {

@@ -172,12 +172,17 @@ export class FakeServer {
   purgeJob(id: string): string | undefined {
     if (!this.jobDocuments.delete(id)) return undefined;
     const evaluation = this.evaluate(id, { status: 'pending', triggeredBy: 'job-deregister' });
+    this.stopAllocations(id);
+    return evaluation.id;
+  }
+
+  /** What runs of a job ends. */
+  stopAllocations(jobId: string): void {
     for (const allocation of [...this.allocationsById.values()]) {
-      if (allocation.jobId !== id || !isLive(allocation)) continue;
+      if (allocation.jobId !== jobId || !isLive(allocation)) continue;
       this.update(allocation.id, { desiredStatus: 'stop' });
       this.update(allocation.id, { clientStatus: 'complete' });
     }
-    return evaluation.id;
   }
 
   /** Ids of the jobs of an environment's runners, oldest first. */

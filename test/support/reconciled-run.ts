@@ -57,6 +57,7 @@ export class Run {
     const step = reconcile(this.state, observation, {
       now: this.#now,
       startTimeoutMs: 300_000,
+      orphanTimeoutMs: 600_000,
       newRunnerId: (id) => {
         this.#ids += 1;
         return `${id}-00000000-0000-4000-8000-${String(this.#ids).padStart(12, '0')}` as RunnerId;
@@ -219,6 +220,7 @@ export class Run {
         });
         return;
       case 'restore':
+      case 'delete-environment':
       case 'inspect-template':
       case 'claimed':
       case 'gone':
@@ -240,7 +242,12 @@ export class Run {
     const wasGot = b % 4 !== 1 && this.truth.claim(id, 60);
     const isThere = this.truth.jobs.has(id);
     if (b % 4 === 2) this.observe({ kind: 'claim-settled', id, outcome: { kind: 'uncertain' } });
-    else if (wasGot) this.observe({ kind: 'claim-settled', id, outcome: { kind: 'written' } });
+    else if (wasGot)
+      this.observe({
+        kind: 'claim-settled',
+        id,
+        outcome: { kind: 'written', jobModifyIndex: this.truth.jobs.get(id)?.writtenAt ?? 0 },
+      });
     else this.observe({ kind: 'claim-settled', id, outcome: { kind: isThere ? 'untouched' : 'absent' } });
   }
 

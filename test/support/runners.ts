@@ -35,6 +35,7 @@ export interface RunnersOptions {
   readonly startTimeout?: number;
   readonly reconcileInterval?: number;
   readonly maxLifetime?: number;
+  readonly orphanTimeout?: number;
   /** Default: alone, as `self`. */
   readonly cluster?: Cluster;
   /** Default 0: pools are refilled as soon as no claim is under way. */
@@ -83,7 +84,7 @@ function createManager(nomad: Nomad, clock: FakeClock, log: Logger, options: Run
     cluster: options.cluster ?? new Standalone({ id: replicaId('self'), address: 'http://127.0.0.1:1' }),
     environments: store,
     pool: { startTimeout: options.startTimeout ?? 300, reconcileInterval: options.reconcileInterval ?? 300 },
-    runners: { maxLifetime: options.maxLifetime ?? 86_400 },
+    runners: { maxLifetime: options.maxLifetime ?? 86_400, orphanTimeout: options.orphanTimeout ?? 600 },
     refillDelayMs: options.refillDelayMs ?? 0,
     clock,
     randomness: { uuid: () => systemRandomness.uuid(), random: () => 0.5 },

@@ -6,6 +6,8 @@ import { createTemplateJob } from '../../lib/environments/template.js';
 import type { Environment } from '../../lib/environments/environment.js';
 import type { Allocation, NomadNode } from '../../lib/nomad/model.js';
 import type { Listing, Observation, RunnerJob } from '../../lib/runners/observation.js';
+import type { Use } from '../../lib/runners/state.js';
+import { ALONE } from '../../lib/runners/state.js';
 import { task } from './fake-server.js';
 import { theBaseJob } from './environments.js';
 
@@ -13,7 +15,8 @@ interface Job {
   readonly id: RunnerId;
   readonly environmentId: EnvironmentId;
   readonly spec: string;
-  used: { timeoutSeconds: number } | undefined;
+  used: Use | undefined;
+  writtenAt: number;
   modifyIndex: number;
 }
 
@@ -42,14 +45,28 @@ export class Truth {
   setTemplate(environment: Environment): StoredEnvironment {
     this.index += 1;
     const job = createTemplateJob(environment, theBaseJob(), 'bridge');
-    this.template = { environment, foreign: false, job, jobModifyIndex: this.index, dead: false };
+    this.template = {
+      environment,
+      foreign: false,
+      job,
+      jobModifyIndex: this.index,
+      dead: false,
+      deleting: false,
+    };
     this.said.push({ kind: 'template-job', stored: this.template });
     return this.template;
   }
 
   register(id: RunnerId, environmentId: EnvironmentId, spec: string): void {
     this.index += 1;
-    this.jobs.set(id, { id, environmentId, spec, used: undefined, modifyIndex: this.index });
+    this.jobs.set(id, {
+      id,
+      environmentId,
+      spec,
+      used: undefined,
+      writtenAt: this.index,
+      modifyIndex: this.index,
+    });
     this.said.push({ kind: 'runner-job', job: this.#rowOf(id) });
     this.place(id);
   }
@@ -107,7 +124,8 @@ export class Truth {
     const job = this.jobs.get(id);
     if (!job || job.used) return false;
     this.index += 1;
-    job.used = { timeoutSeconds };
+    job.used = { timeoutSeconds, owner: ALONE.self, ending: undefined };
+    job.writtenAt = this.index;
     job.modifyIndex = this.index;
     this.said.push({ kind: 'runner-job', job: this.#rowOf(id) });
     const allocation = this.newest(id);
@@ -168,10 +186,10 @@ export class Truth {
   #rowOf(id: RunnerId): RunnerJob {
     const job = this.jobs.get(id);
     if (!job) throw new Error(`there is no job ${id}`);
-    const { environmentId, spec, used, modifyIndex } = job;
+    const { environmentId, spec, used, writtenAt, modifyIndex } = job;
     const own = [...this.allocations.values()].filter((allocation) => allocation.jobId === id);
     const ended = own.length > 0 && !own.some(isListed);
-    return { id, environmentId, spec, used, stopped: false, ended, modifyIndex };
+    return { id, environmentId, spec, used, writtenAt, stopped: false, ended, modifyIndex };
   }
 
   #say(allocation: Allocation): void {
