@@ -53,3 +53,23 @@ function ratioOf(warm: Figure | undefined, cold: Figure | undefined): string {
   const ratio = isRate ? a / b : b / a;
   return a > 0 && b > 0 ? `${ratio.toFixed(1)} ×` : '';
 }
+
+const SCALE = /^(.*), ((?:\d+ environments of )?\d+ runners)$/;
+
+/** Figures whose name ends with a number of runners: one line for each thing measured, one column for each number. */
+export function formatByScale(figures: readonly Figure[]): string {
+  const parts = figures.flatMap((figure) => {
+    const [, what = '', runners = ''] = SCALE.exec(figure.name) ?? [];
+    return what === '' ? [] : [{ what, runners, figure }];
+  });
+  const columns = [...new Set(parts.map(({ runners }) => runners))];
+  const rows = [...new Set(parts.map(({ what }) => what))].map((what) => {
+    const cells = columns.map((runners) =>
+      cell(parts.find((part) => part.what === what && part.runners === runners)?.figure, 0.5),
+    );
+    return `| ${[what, ...cells].join(' | ')} |`;
+  });
+  return [`| median | ${columns.join(' | ')} |`, `|${' --- |'.repeat(columns.length + 1)}`, ...rows].join(
+    '\n',
+  );
+}

@@ -18,6 +18,8 @@ interface Limit {
 
 /** What is no slower in sum may still be measured to be, by so much. */
 const SAME_RATE = 0.95;
+/** What costs the same for each runner may be measured to cost so many times as much among more of them. */
+const LINEAR = 1.5;
 const POST = 'by POST and socket';
 const SESSION = 'over session sockets';
 const SOAK = '20000 commands over 20 runners';
@@ -103,6 +105,41 @@ const LIMITS: readonly Limit[] = [
   { what: `${SOAK}, growth of the service`, unit: 'MB', value: (of) => of(`${SOAK}, growth`), most: 2 },
 ];
 
+const MANY = '10000 runners';
+const FLOOD = 'events at once';
+
+/** What has to hold with very many runners; see measures/scale.ts. */
+const SCALE_LIMITS: readonly Limit[] = [
+  ...atScale('in sync after a restart', 'ms', { most: 10_000 }),
+  ...atScale('resident memory once in sync', 'MB', { most: 400 }),
+  ...atScale('resident memory after the claims', 'MB', { most: 400 }),
+  ...atScale('claims at 100 a second, p99', 'ms', { most: 25 }),
+  ...atScale('claims at 100 a second, refused', '', { most: 0 }),
+  ...atScale('requests of a recovery beside those for used runners', '', { most: 120 }),
+  ...atScale(FLOOD, '', { least: 20_000 }),
+  ...atScale(`${FLOOD}, streams opened anew`, '', { most: 0 }),
+  ...atScale(`${FLOOD}, listings`, '', { most: 0 }),
+  ...[
+    'processor time of a recovery for each runner',
+    'processor time of the service for a claim and a refill',
+    `${FLOOD}, processor time of the service for each`,
+  ].map((what) => ({
+    what: `${what}: 10000 runners by 3000`,
+    unit: '' as const,
+    value: (of: Read) => of(`${what}, ${MANY}`, 'cold') / of(`${what}, 3000 runners`, 'cold'),
+    most: LINEAR,
+  })),
+];
+
+function atScale(
+  what: string,
+  unit: Figure['unit'],
+  bound: { readonly most: number } | { readonly least: number },
+): Limit[] {
+  const name = `${what}, ${MANY}`;
+  return [{ what: name, unit, value: (of) => of(name, 'cold'), ...bound }];
+}
+
 export interface Verdict {
   readonly what: string;
   readonly limit: string;
@@ -112,7 +149,7 @@ export interface Verdict {
 
 export function judge(figures: readonly Figure[]): Verdict[] {
   const of: Read = (name, party = 'warm') => median(figures, name, party);
-  return LIMITS.map(({ what, unit, value, most, least }) => {
+  return [...LIMITS, ...SCALE_LIMITS].map(({ what, unit, value, most, least }) => {
     const measured = value(of);
     const limit =
       most === undefined ? `≥ ${formatNumber(least ?? 0, unit)}` : `≤ ${formatNumber(most, unit)}`;

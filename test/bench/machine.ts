@@ -26,3 +26,10 @@ export function thisMachine(): Machine {
 export function describeMachine({ cpu, cores, memoryGib, kernel, node, loadAverage }: Machine): string {
   return `${cores} × ${cpu}, ${memoryGib} GiB, ${kernel}, Node.js ${node}, load average ${loadAverage} at the start`;
 }
+
+/** How busy the machine is now, for figures that suffer from it. */
+export function describeLoad(): string {
+  return `load average ${loadavg()
+    .map((each) => each.toFixed(1))
+    .join(' ')}`;
+}

@@ -1,10 +1,10 @@
 import { parseArgs } from 'node:util';
-import { MEASURES, ON_REQUEST } from './measures/all.js';
+import { ALONE, MEASURES, ON_REQUEST } from './measures/all.js';
 
 export const USAGE = `usage: npm run bench -- [figures…] [check] [options] [-- flags of the agent…]
 
 figures: ${Object.keys(MEASURES).join(', ')};
-         on request only: ${Object.keys(ON_REQUEST).join(', ')}
+         on request only: ${Object.keys({ ...ON_REQUEST, ...ALONE }).join(', ')}
 
   check           also compare with the limits; without figures, of all that have one. Exit code 1 where one does
                   not hold
@@ -49,12 +49,13 @@ export function parseOptions(args: readonly string[]): BenchOptions {
   });
   const check = positionals.includes('check');
   const named = positionals.filter((name) => name !== 'check');
-  const unknown = named.filter((name) => !(name in MEASURES) && !(name in ON_REQUEST));
+  const known = { ...MEASURES, ...ON_REQUEST, ...ALONE };
+  const unknown = named.filter((name) => !(name in known));
   if (unknown.length > 0) throw new Error(`there is no figure ${unknown.join(', ')}`);
   if (!/^[1-9]\d{0,3}$/.test(values.pool)) throw new Error('--pool takes a number above 0');
   return {
     help: values.help,
-    figures: named.length > 0 ? named : [...Object.keys(MEASURES), ...(check ? ['soak'] : [])],
+    figures: named.length > 0 ? named : [...Object.keys(MEASURES), ...(check ? ['soak', 'scale'] : [])],
     check,
     json: values.json,
     profiles: values['cpu-prof'],

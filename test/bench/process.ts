@@ -31,6 +31,8 @@ export interface Usage {
   readonly residentBytes: number;
   /** Live objects and buffers. */
   readonly heapBytes: number;
+  /** How long its event loop was blocked at most since the last question; undefined where nobody watches. */
+  readonly longestBlockMs?: number;
 }
 
 export class BenchProcess implements AsyncDisposable {

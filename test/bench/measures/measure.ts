@@ -13,6 +13,14 @@ export interface Scale {
   readonly outputBytes: number;
   readonly soakCommands: number;
   readonly soakRunners: number;
+  /** Simulated runners, from few to very many. */
+  readonly scaleRunners: readonly number[];
+  /** Those in use when the service is restarted. */
+  readonly scaleUsed: number;
+  readonly scaleClaimsPerSecond: number;
+  readonly scaleSeconds: number;
+  /** Events that arrive at once, as far as there are runners to be claimed for them. */
+  readonly scaleEvents: number;
 }
 
 export const FULL: Scale = {
@@ -24,6 +32,11 @@ export const FULL: Scale = {
   outputBytes: 30_000_000,
   soakCommands: 20_000,
   soakRunners: 20,
+  scaleRunners: [1_000, 3_000, 10_000],
+  scaleUsed: 200,
+  scaleClaimsPerSecond: 100,
+  scaleSeconds: 30,
+  scaleEvents: 20_000,
 };
 
 /** Tells that the bench runs, and measures nothing worth reading. */
@@ -36,10 +49,21 @@ export const QUICK: Scale = {
   outputBytes: 300_000,
   soakCommands: 60,
   soakRunners: 2,
+  scaleRunners: [20],
+  scaleUsed: 2,
+  scaleClaimsPerSecond: 20,
+  scaleSeconds: 0.2,
+  scaleEvents: 40,
 };
 
 /** Leaves the pools as it found them. */
 export type Measure = (stack: Stack, scale: Scale) => Promise<readonly Figure[]>;
+
+/** Measures something with processes of its own, and ends them. */
+export type AloneMeasure = (
+  options: { readonly profiles: string | undefined; readonly logs: string | undefined },
+  scale: Scale,
+) => Promise<readonly Figure[]>;
 
 /** Figures that come sample by sample, of several parties in turn. */
 export class Samples {
