@@ -25,6 +25,8 @@ export class Draft {
   readonly #state: State;
   readonly #pools = new Map<EnvironmentId, Pool | undefined>();
   readonly #members = new Map<RunnerId, Runner | undefined>();
+  /** Runners that are new with this observation, by environment. */
+  readonly #added = new Map<EnvironmentId, Set<RunnerId>>();
   readonly #graves = new Map<RunnerId, Grave | undefined>();
   readonly #nodes = new Map<string, NodeRecord | undefined>();
   readonly #deletedTemplates = new Map<EnvironmentId, number | undefined>();
@@ -128,14 +130,19 @@ export class Draft {
 
   /** The members of one pool, changes included. */
   members(id: EnvironmentId): Runner[] {
-    const known = this.#state.members.get(id);
-    const added = [...this.#members.keys()].filter((key) => environmentOf(key) === id && !known?.has(key));
-    return [...(known?.keys() ?? []), ...added].flatMap((key) => this.runner(key) ?? []);
+    const known = this.#state.members.get(id)?.keys() ?? [];
+    const added = this.#added.get(id) ?? [];
+    return [...known, ...added].flatMap((key) => this.runner(key) ?? []);
   }
 
   setRunner(runner: Runner): void {
-    this.#count(this.runner(runner.id), runner);
-    this.#members.set(runner.id, runner);
+    const { id, environmentId } = runner;
+    this.#count(this.runner(id), runner);
+    this.#members.set(id, runner);
+    if (this.#state.members.get(environmentId)?.has(id)) return;
+    const added = this.#added.get(environmentId) ?? new Set<RunnerId>();
+    this.#added.set(environmentId, added);
+    added.add(id);
   }
 
   setPhase(runner: Runner, phase: Phase): Runner {
@@ -204,11 +211,14 @@ export class Draft {
     const id = (before ?? after)?.environmentId;
     const pool = id === undefined ? undefined : this.pool(id);
     if (id === undefined || !pool) return;
-    let counts = pool.counts;
-    if (before) counts = shift(counts, countOf(before, pool.stored), -1);
-    if (after) counts = shift(counts, countOf(after, pool.stored), 1);
-    this.#pools.set(id, { ...pool, counts });
     this.touched.add(id);
+    const from = before && countOf(before, pool.stored);
+    const to = after && countOf(after, pool.stored);
+    if (from === to) return; // a listing tells of thousands that stay what they are
+    let counts = pool.counts;
+    if (from) counts = shift(counts, from, -1);
+    if (to) counts = shift(counts, to, 1);
+    this.#pools.set(id, { ...pool, counts });
   }
 }
 

@@ -119,10 +119,14 @@ function applyAbsence(
     return;
   }
   const allocations = endUnlisted(runner.allocations, alive, startedAt);
+  if (runner.phase.name === 'adopting' && allocations.length === 0) {
+    remove(draft, runner, 'allocation-stopped');
+    return;
+  }
+  if (allocations === runner.allocations) return;
   const next = { ...runner, allocations };
-  if (allocations !== runner.allocations) draft.setRunner(next);
-  if (runner.phase.name === 'adopting' && allocations.length === 0) remove(draft, next, 'allocation-stopped');
-  else if (allocations !== runner.allocations) follow(draft, next);
+  draft.setRunner(next);
+  follow(draft, next);
 }
 
 /** A job that was stopped, or that ended and has no living allocation: it will not run again. */

@@ -7,6 +7,7 @@
  */
 import type { EnvironmentId } from '../base/ids.js';
 import type { Draft } from './draft.js';
+import type { Pool } from './state.js';
 import { HEALTHY } from './state.js';
 
 const RETRY_MIN_MS = 1_000;
@@ -31,7 +32,13 @@ export function poolFailed(draft: Draft, id: EnvironmentId, trouble: string, isS
 
 /** A runner became idle: the environment can start runners. */
 export function poolStarted(draft: Draft, id: EnvironmentId): void {
-  if (draft.pool(id)?.doubtUntil === undefined) draft.setPool(id, HEALTHY);
+  const pool = draft.pool(id);
+  if (pool && pool.doubtUntil === undefined && !isHealthy(pool)) draft.setPool(id, HEALTHY);
+}
+
+/** True where `HEALTHY` would change nothing, as with nearly all of thousands that start. */
+function isHealthy({ failures, failedStarts, retryAt, trouble }: Pool): boolean {
+  return failures === 0 && failedStarts === 0 && retryAt === 0 && trouble === undefined;
 }
 
 /** An idle runner answers wrongly: as bad as a failed start, and no start is trusted until the doubt ends. */

@@ -3,8 +3,8 @@ import { HttpFailure } from '../failure.js';
 import { Fields } from '../fields.js';
 import type { EvaluationStarted } from '../cluster.js';
 import { jobSummary } from '../state/job-status.js';
-import type { Job } from '../state/records.js';
 import { renderJobRow } from '../state/render.js';
+import { jobToken } from '../state/store.js';
 import type { RouteDeps } from './answers.js';
 import {
   askedFor,
@@ -24,12 +24,10 @@ export function addJobRoutes(router: Router, { cluster }: RouteDeps): void {
   router.get('/v1/jobs', (request, response) => {
     const { store } = cluster();
     const meta = queryFlag(request, 'meta');
-    const jobs = [...store.jobs()].filter(askedFor(request));
-    jobs.sort((a, b) => compare(jobToken(a), jobToken(b)));
     const rows = page(request, response, {
-      records: jobs,
+      records: store.jobs().filter(askedFor(request)),
       token: jobToken,
-      isBefore: (job, token) => compare(jobToken(job), token) < 0,
+      isBefore: (job, token) => jobToken(job) < token,
       datum: (job) => job,
     }).map((job) => {
       const { Namespace, ID } = job;
@@ -94,10 +92,6 @@ export function addJobRoutes(router: Router, { cluster }: RouteDeps): void {
     const summary = jobSummary(job, store.allocationsOf(namespace, id), store.evaluationsOf(namespace, id));
     sendQuery(response, summary.ModifyIndex, summary);
   });
-}
-
-function jobToken({ Namespace, ID }: Job): string {
-  return `${Namespace}.${ID}`;
 }
 
 function evaluationAnswer(started: EvaluationStarted): Record<string, unknown> {

@@ -22,6 +22,8 @@ export class Store {
   readonly usage = new NodeUsage();
   readonly #timestamps: Timestamps;
   readonly #jobs = new Map<string, Job>();
+  /** Keys of all jobs in order; undefined until the next list where a job came or went. */
+  #jobOrder: readonly string[] | undefined;
   readonly #allocations = new Map<string, Allocation>();
   readonly #allocationsOfJob = new Map<string, Set<string>>();
   readonly #evaluations = new Map<string, Evaluation>();
@@ -67,8 +69,10 @@ export class Store {
     return this.#jobs.get(jobKey(namespace, id));
   }
 
-  jobs(): IterableIterator<Job> {
-    return this.#jobs.values();
+  /** All jobs in the order in which Nomad lists them, which is kept from one page of a list to the next. */
+  jobs(): Job[] {
+    this.#jobOrder ??= [...this.#jobs].sort(([, a], [, b]) => compareJobs(a, b)).map(([key]) => key);
+    return this.#jobOrder.flatMap((key) => this.#jobs.get(key) ?? []);
   }
 
   allocation(id: string): Allocation | undefined {
@@ -112,12 +116,15 @@ export class Store {
   // The following are for Transaction alone.
 
   putJob(job: Job): void {
-    this.#jobs.set(jobKey(job.Namespace, job.ID), job);
+    const key = jobKey(job.Namespace, job.ID);
+    if (!this.#jobs.has(key)) this.#jobOrder = undefined;
+    this.#jobs.set(key, job);
     this.#touch('jobs');
   }
 
   deleteJob(job: Job): void {
     this.#jobs.delete(jobKey(job.Namespace, job.ID));
+    this.#jobOrder = undefined;
     this.#touch('jobs');
   }
 
@@ -179,6 +186,16 @@ export class Store {
       removeFrom(this.#allocationsOfJob, key, allocation.ID);
     }
   }
+}
+
+/** What names the place of a job in a list: a page begins with the job of its token. */
+export function jobToken({ Namespace, ID }: Pick<Job, 'Namespace' | 'ID'>): string {
+  return `${Namespace}.${ID}`;
+}
+
+function compareJobs(a: Job, b: Job): number {
+  const [left, right] = [jobToken(a), jobToken(b)];
+  return left < right ? -1 : left > right ? 1 : 0;
 }
 
 function jobKey(namespace: string, id: string): string {
