@@ -10,6 +10,7 @@ import type { Draft } from './draft.js';
 import { remove } from './leave.js';
 import { follow } from './life.js';
 import type { RunnerJob } from './observation.js';
+import type { GoneReason } from './runner.js';
 import type { ClusterView, JobWrite, Runner, Use } from './state.js';
 
 /** Takes in what a job says of its runner. */
@@ -48,7 +49,7 @@ export function followWrite(draft: Draft, runner: Runner): void {
     case 'adopting':
     case 'used':
       if (ours) return;
-      if (phase.name === 'used') draft.effect({ kind: 'gone', id: runner.id, reason: 'taken-over' });
+      if (phase.name === 'used') draft.effect({ kind: 'gone', id: runner.id, reason: reasonOf(used) });
       becomeForeign(draft, runner, used);
       return;
     case 'foreign':
@@ -58,6 +59,11 @@ export function followWrite(draft: Draft, runner: Runner): void {
     case 'claiming': // its outcome tells
     case 'removing': // whoever purges it reads the job first
   }
+}
+
+/** What our client is told whose runner another replica took. */
+function reasonOf({ ending }: Use): GoneReason {
+  return ending === 'environment-deleted' ? ending : 'taken-over';
 }
 
 /** Our runner, found used in Nomad: it is handed on once its allocation is known to run. */

@@ -44,8 +44,16 @@ export class FakeCluster implements Cluster {
     return this.#living.get(id);
   }
 
-  assignee(): ReplicaId {
-    return this.self;
+  /** By the last digit of the name, so that a test can tell. */
+  assignee(name: string): ReplicaId {
+    const living = this.living().map(({ id }) => id);
+    return living.sort()[parseInt(name.slice(-1), 16) % living.length] ?? this.self;
+  }
+
+  /** Changes what it knows besides who lives, and tells of it. */
+  become(change: Partial<Pick<FakeCluster, 'leads' | 'isFenced' | 'isInformed'>>): void {
+    Object.assign(this, change);
+    this.#tell();
   }
 
   suspect(id: ReplicaId): void {
