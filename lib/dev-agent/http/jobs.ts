@@ -17,7 +17,7 @@ import {
   sendQuery,
   sendWrite,
 } from './answers.js';
-import { compare, page } from './paging.js';
+import { page } from './paging.js';
 
 /** `/v1/jobs` and `/v1/job/…`. */
 export function addJobRoutes(router: Router, { cluster }: RouteDeps): void {
