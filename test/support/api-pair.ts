@@ -2,6 +2,7 @@ import type { Replica } from '../../lib/cluster/api.js';
 import { FakeCluster } from './fake-cluster.js';
 import type { TestApiOptions } from './test-api.js';
 import { TestApi } from './test-api.js';
+import { Wire } from './wire.js';
 
 export const SECRET = 'a-secret-of-the-replicas';
 
@@ -14,13 +15,16 @@ export class ApiPair implements AsyncDisposable {
   readonly nearCluster: FakeCluster;
   readonly farCluster: FakeCluster;
   readonly farReplica: Replica;
+  /** How `near` reaches `far`. */
+  readonly wire: Wire;
 
-  private constructor(near: TestApi, far: TestApi, nearCluster: FakeCluster, farCluster: FakeCluster) {
-    this.near = near;
-    this.far = far;
-    this.nearCluster = nearCluster;
-    this.farCluster = farCluster;
-    this.farReplica = nearCluster.add('far', far.server.url);
+  private constructor(parts: Pick<ApiPair, 'near' | 'far' | 'nearCluster' | 'farCluster' | 'wire'>) {
+    this.near = parts.near;
+    this.far = parts.far;
+    this.nearCluster = parts.nearCluster;
+    this.farCluster = parts.farCluster;
+    this.wire = parts.wire;
+    this.farReplica = this.nearCluster.add('far', this.wire.url);
   }
 
   static async open(options: TestApiOptions = {}, farOptions: TestApiOptions = options): Promise<ApiPair> {
@@ -28,7 +32,8 @@ export class ApiPair implements AsyncDisposable {
     const farCluster = new FakeCluster('far');
     const near = await TestApi.open({ ...withSecret(options), cluster: nearCluster });
     const far = await TestApi.open({ ...withSecret(farOptions), cluster: farCluster });
-    return new ApiPair(near, far, nearCluster, farCluster);
+    const wire = await Wire.open(far.server.url);
+    return new ApiPair({ near, far, nearCluster, farCluster, wire });
   }
 
   /** Claims a runner at `far`, of which `near` knows whose it is. */
@@ -41,6 +46,7 @@ export class ApiPair implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.near.server.stop();
+    await this.wire.close();
     await this.far.server.stop();
   }
 }

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../base/clock.js';
 import { ServiceError } from '../../base/errors.js';
 
 /** So that a client has its 503 within 5 s. */
-const LIMIT_MS = 4500;
+const LIMIT_MS = 4000;
 
 /** How long the beginning of an answer is waited for. Armed from the start. */
 export class AnswerLimit implements Disposable {

@@ -95,7 +95,7 @@ export function ask(question: Question): Promise<Reply> {
         else if (isBodySent) reject(lost(error));
         else resolve({ kind: 'unheard', isRefused });
       });
-    limitConnecting(request, isEncrypted, clock);
+    prepareConnection(request, isEncrypted, clock);
     request.on('error', onFailure);
     request.on('close', () => onFailure());
     request.on('continue', () => {
@@ -133,8 +133,10 @@ function lost(cause: Error | undefined): ServiceError {
   );
 }
 
-function limitConnecting(request: ClientRequest, isEncrypted: boolean, clock: Clock): void {
+function prepareConnection(request: ClientRequest, isEncrypted: boolean, clock: Clock): void {
   request.once('socket', (socket) => {
+    // The head is bytes, as the parser gave it; Node would write one that leaves before a body as UTF-8.
+    socket.setDefaultEncoding('latin1');
     // A kept one is connected already.
     if (!socket.connecting) return;
     const timer = clock.setTimer(CONNECT_MS, () =>
