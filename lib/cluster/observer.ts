@@ -3,7 +3,7 @@
  * is new or was read long ago.
  *
  * Nomad leaves out of a list what the token may not list, without a word. So a list is believed only where it shows this
- * replica's own variable, or, before that is written, any replica's.
+ * replica's own variable, or, while Nomad has not taken that, any replica's.
  */
 import type { Clock } from '../base/clock.js';
 import { ServiceError } from '../base/errors.js';
@@ -32,17 +32,23 @@ export class Observer {
     this.#deps = deps;
   }
 
-  /** Looks once. Rejects where Nomad fails, or shows too little to be believed; then nothing of the list is taken in. */
-  async look(signal: AbortSignal): Promise<void> {
+  /**
+   * Looks once. False where nothing can be told, since there is nothing to see; rejects where Nomad fails, or does not show
+   * what is there. Nothing of such a list is taken in.
+   */
+  async look(signal: AbortSignal): Promise<boolean> {
     const { variables, clock, members, lease, registration } = this.#deps;
     const { isHeld, path } = registration;
     members.beginLook();
     const askedAtMs = clock.monotonicMs();
     const rows = await variables.list(PREFIX, signal);
-    const isWhole = rows.some((row) => (isHeld ? row.path === path : replicaOf(row.path) !== undefined));
-    if (!isWhole) {
-      throw new ServiceError('NOMAD_NOT_FOUND', 'the list of variables does not show those of the replicas');
+    if (isHeld && !rows.some((row) => row.path === path)) {
+      throw new ServiceError(
+        'NOMAD_NOT_FOUND',
+        `the list of variables does not show ${path}, which is there`,
+      );
     }
+    if (!rows.some((row) => replicaOf(row.path) !== undefined)) return false;
     const look = this.#time.look(askedAtMs, clock.monotonicMs());
     members.observe(rows, look);
     lease.observe(
@@ -50,6 +56,7 @@ export class Observer {
       look,
     );
     await Promise.all(members.unread(look).map((id) => this.#read(id, look, signal)));
+    return true;
   }
 
   async #read(id: ReplicaId, look: Look, signal: AbortSignal): Promise<void> {

@@ -188,7 +188,7 @@ export class SharedCluster implements Cluster, Lifecycle {
   }
 
   async #look(signal: AbortSignal): Promise<void> {
-    await this.#observer.look(signal);
+    if (!(await this.#observer.look(signal))) return;
     this.#isInformed = true;
     if (this.leads) await this.#forget(signal);
   }

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js';
-import { hasCode, messageOf } from '../base/errors.js';
+import { hasCode, messageOf, ServiceError } from '../base/errors.js';
 import type { Logger } from '../base/log.js';
 import { LEAD_MS } from './times.js';
 
@@ -14,7 +14,7 @@ const DUTIES: Readonly<Record<Duty, string>> = {
 };
 
 const ACL =
-  'its token needs variables { path "serai/*" { capabilities = ["list", "read", "write", "destroy"] } } in the policy of its namespace';
+  'variables { path "serai/*" { capabilities = ["list", "read", "write", "destroy"] } } in the policy of its namespace';
 
 interface Trouble {
   readonly sinceMs: number;
@@ -44,10 +44,10 @@ export class Troubles {
   }
 
   failed(duty: Duty, error: unknown): void {
-    // A list that lacks what was written is how Nomad refuses to list.
-    const isDenied = hasCode(error, 'NOMAD_REFUSED', 'NOMAD_NOT_FOUND');
     const before = this.#troubles.get(duty);
-    const sentence = `this service ${DUTIES[duty]}: ${isDenied ? `${ACL} (${messageOf(error)})` : messageOf(error)}`;
+    const capability = missingCapability(error);
+    const advice = capability === undefined ? '' : `; its token lacks "${capability}" of ${ACL}`;
+    const sentence = `this service ${DUTIES[duty]}: ${messageOf(error)}${advice}`;
     const sinceMs = before?.sinceMs ?? this.#clock.monotonicMs();
     const isDefinite = hasCode(error, 'NOMAD_REFUSED');
     this.#troubles.set(duty, { sinceMs, sentence, isDefinite });
@@ -61,4 +61,15 @@ export class Troubles {
     const lastedMs = Math.round(this.#clock.monotonicMs() - before.sinceMs);
     this.#log.info('this service takes its part among the others again', { duty, lastedMs });
   }
+}
+
+/** The capability without which Nomad's ACL refuses what failed; undefined where it is no matter of that. */
+function missingCapability(error: unknown): string | undefined {
+  // A list that lacks what was written is how Nomad refuses to list.
+  if (hasCode(error, 'NOMAD_NOT_FOUND')) return 'list';
+  if (!hasCode(error, 'NOMAD_REFUSED') || !(error instanceof ServiceError)) return undefined;
+  const { method, path } = error.details;
+  if (method === 'PUT') return 'write';
+  if (method === 'DELETE') return 'destroy';
+  return path === '/v1/vars' ? 'list' : 'read';
 }

@@ -1,0 +1,166 @@
+import { expect } from 'chai';
+import { LEASE_PATH } from '../../lib/cluster/paths.js';
+import { SimulatedReplica } from './support/simulated-replica.js';
+import { seededRandom, SimulatedWorld } from './support/simulated-world.js';
+
+describe('a replica among others', () => {
+  let world: SimulatedWorld;
+  let a: SimulatedReplica;
+  let b: SimulatedReplica;
+
+  beforeEach(async () => {
+    world = new SimulatedWorld(seededRandom(1));
+    a = await SimulatedReplica.start(world, 'a');
+    await world.advance(3_000);
+    b = await SimulatedReplica.start(world, 'b');
+    await world.advance(3_000);
+    expect([a.living, b.living, a.leads, b.leads]).to.deep.equal([['a', 'b'], ['a', 'b'], true, false]);
+  });
+
+  async function stop(...replicas: SimulatedReplica[]): Promise<void> {
+    const stopped = Promise.all(replicas.map(({ cluster }) => cluster.stop()));
+    await world.advance(10_000);
+    await stopped;
+  }
+
+  it('gives name and lease back when it stops, so that another leads at once, and leaves nothing behind', async () => {
+    await stop(a, a);
+    expect([b.living, b.leads]).to.deep.equal([['b'], true]);
+    await stop(b);
+    expect(world.store.list('')).to.deep.equal([]);
+    expect(world.pending).to.equal(0);
+  });
+
+  it('stops in time though Nomad does not answer', async () => {
+    a.process.isCutOff = true;
+    const stopping = a.cluster.stop();
+    await world.advance(4_100);
+    await stopping;
+    expect(a.cluster.state).to.equal('stopped');
+    expect(a.leads).to.equal(false);
+    await stop(b);
+    expect(world.pending).to.equal(0);
+  });
+
+  it('takes another for dead after 20 s of silence, and takes its lease', async () => {
+    a.kill();
+    await world.advance(15_000);
+    expect([b.living, b.leads]).to.deep.equal([['a', 'b'], false]);
+    await world.advance(10_000);
+    expect([b.living, b.leads]).to.deep.equal([['b'], true]);
+  });
+
+  it('finds one that comes back where it is then, and counts it as living from its first heartbeat', async () => {
+    a.kill();
+    await world.advance(30_000);
+    const again = await SimulatedReplica.start(world, 'a');
+    await world.advance(2_500);
+    expect([again.living, b.living, again.leads, b.leads]).to.deep.equal([
+      ['a', 'b'],
+      ['a', 'b'],
+      false,
+      true,
+    ]);
+  });
+
+  it('counts silence only while it listens: neither its own pause nor that of Nomad makes the others dead', async () => {
+    b.process.pause();
+    await world.advance(60_000);
+    b.process.resume();
+    const told: string[][] = [];
+    b.cluster.onChange(() => told.push(b.living));
+    await world.advance(30_000);
+    for (const replica of [a, b]) replica.process.isCutOff = true;
+    await world.advance(60_000);
+    expect([a.leads, b.leads], 'leading, without Nomad').to.deep.equal([false, false]);
+    for (const replica of [a, b]) replica.process.isCutOff = false;
+    await world.advance(30_000);
+    expect(told.filter((living) => !living.includes('a'))).to.deep.equal([]);
+    expect([a.living, a.leads, b.leads]).to.deep.equal([['a', 'b'], true, false]);
+  });
+
+  it('leads no more 15 s after its last raise was sent, though the answer waited in a process that was stopped', async () => {
+    world.network = { delayMs: 2_000, lossPercent: 0 };
+    const countOf = (): string | undefined => world.store.get(LEASE_PATH)?.items['count'];
+    const before = countOf();
+    while (countOf() === before) await world.advance(10);
+    a.process.pause();
+    await world.advance(60_000);
+    expect([a.leads, b.leads]).to.deep.equal([false, true]);
+    a.process.resume();
+    await world.advance(0);
+    expect([a.leads, b.leads]).to.deep.equal([false, true]);
+  });
+
+  it('takes one whose connections are refused for dead until a heartbeat after that', async () => {
+    const told: string[][] = [];
+    b.cluster.onChange(() => told.push(b.living));
+    b.cluster.suspect(a.cluster.self);
+    expect(told, 'at once').to.deep.equal([['b']]);
+    expect(b.cluster.find(a.cluster.self)).to.equal(undefined);
+    expect(b.cluster.assignee('anything')).to.equal(b.cluster.self);
+    a.kill();
+    await world.advance(120_000);
+    expect(told.filter((living) => living.includes('a'))).to.deep.equal([]);
+    const again = await SimulatedReplica.start(world, 'a');
+    await world.advance(8_000);
+    expect([b.living, again.living]).to.deep.equal([
+      ['a', 'b'],
+      ['a', 'b'],
+    ]);
+  });
+
+  it('does not believe a look that was under way when a connection was refused', async () => {
+    const path = 'serai/replicas/a';
+    // The next look of `b` is under way and will show a heartbeat that is news to it.
+    world.network = { delayMs: 3_900, lossPercent: 0 };
+    await world.advance(2_000);
+    const items = world.store.get(path)?.items ?? {};
+    a.kill();
+    world.store.put(path, items);
+    b.cluster.suspect(a.cluster.self);
+    await world.advance(60_000);
+    expect(b.living).to.deep.equal(['b']);
+  });
+
+  it('loses its name to a process that starts with it later, and lets go of all that it had', async () => {
+    const states: boolean[] = [];
+    a.cluster.onChange(() => states.push(a.cluster.isFenced));
+    const later = await SimulatedReplica.start(world, 'a');
+    await world.advance(6_000);
+    expect([a.cluster.isFenced, a.leads, later.cluster.isFenced]).to.deep.equal([true, false, false]);
+    expect(states.at(-1)).to.equal(true);
+    expect(a.log.lines.filter(({ level }) => level === 'error')).to.have.length(1);
+    await world.advance(4_000);
+    expect([later.leads, b.leads].filter(Boolean), 'the lease was given back').to.have.length(1);
+    expect(world.store.get('serai/replicas/a')).to.not.equal(undefined);
+    await stop(a);
+    expect(world.store.get('serai/replicas/a'), 'is not removed by the fenced one').to.not.equal(undefined);
+  });
+
+  it('does not take a lost answer to its own heartbeat for another process', async () => {
+    const { variables } = a.process;
+    const put = variables.put.bind(variables);
+    let lost = 0;
+    Object.assign(variables, {
+      put: async (...args: Parameters<typeof put>) => {
+        await put(...args);
+        lost += 1;
+        throw new Error('the answer was lost');
+      },
+    });
+    await world.advance(12_000);
+    Object.assign(variables, { put });
+    expect(lost).to.be.greaterThan(2);
+    await world.advance(10_000);
+    expect([a.cluster.isFenced, a.leads, b.living]).to.deep.equal([false, true, ['a', 'b']]);
+  });
+
+  it('has the leader remove the entry of one that is dead for an hour, and of no other', async () => {
+    b.kill();
+    await world.advance(59 * 60_000);
+    expect(world.store.get('serai/replicas/b')).to.not.equal(undefined);
+    await world.advance(3 * 60_000);
+    expect(world.store.list('serai/replicas/').map(({ path }) => path)).to.deep.equal(['serai/replicas/a']);
+  }).timeout(30_000);
+});
