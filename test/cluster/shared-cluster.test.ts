@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { LEASE_PATH } from '../../lib/cluster/paths.js';
+import { gate } from '../support/waiting.js';
 import { SimulatedReplica } from './support/simulated-replica.js';
 import { seededRandom, SimulatedWorld } from './support/simulated-world.js';
 
@@ -16,6 +17,13 @@ describe('a replica among others', () => {
     await world.advance(3_000);
     expect([a.living, b.living, a.leads, b.leads]).to.deep.equal([['a', 'b'], ['a', 'b'], true, false]);
   });
+
+  /** What its listeners are told from now on. */
+  function tellings({ cluster }: SimulatedReplica): string[][] {
+    const told: string[][] = [];
+    cluster.onChange(() => told.push(cluster.living().map(({ id }) => id)));
+    return told;
+  }
 
   async function stop(...replicas: SimulatedReplica[]): Promise<void> {
     const stopped = Promise.all(replicas.map(({ cluster }) => cluster.stop()));
@@ -52,28 +60,32 @@ describe('a replica among others', () => {
 
   it('finds one that comes back where it is then, and counts it as living from its first heartbeat', async () => {
     a.kill();
-    await world.advance(30_000);
-    const again = await SimulatedReplica.start(world, 'a');
+    await world.advance(23_000);
+    const again = await SimulatedReplica.start(world, 'a', 'http://elsewhere:1');
     await world.advance(2_500);
-    expect([again.living, b.living, again.leads, b.leads]).to.deep.equal([
-      ['a', 'b'],
-      ['a', 'b'],
-      false,
-      true,
-    ]);
+    expect([again.living, again.leads, b.leads]).to.deep.equal([['a', 'b'], false, true]);
+    expect(b.cluster.find(again.cluster.self)?.address).to.equal('http://elsewhere:1');
+  });
+
+  it('learns within 30 s that one is elsewhere though it was never silent', async () => {
+    a.kill();
+    await SimulatedReplica.start(world, 'a', 'http://elsewhere:1');
+    await world.advance(33_000);
+    expect(b.cluster.find(a.cluster.self)?.address).to.equal('http://elsewhere:1');
   });
 
   it('counts silence only while it listens: neither its own pause nor that of Nomad makes the others dead', async () => {
     b.process.pause();
     await world.advance(60_000);
     b.process.resume();
-    const told: string[][] = [];
-    b.cluster.onChange(() => told.push(b.living));
+    const told = tellings(b);
     await world.advance(30_000);
     for (const replica of [a, b]) replica.process.isCutOff = true;
     await world.advance(60_000);
     expect([a.leads, b.leads], 'leading, without Nomad').to.deep.equal([false, false]);
-    for (const replica of [a, b]) replica.process.isCutOff = false;
+    b.process.isCutOff = false;
+    await world.advance(6_000); // it looks, and nobody had a chance to give a sign of life
+    a.process.isCutOff = false;
     await world.advance(30_000);
     expect(told.filter((living) => !living.includes('a'))).to.deep.equal([]);
     expect([a.living, a.leads, b.leads]).to.deep.equal([['a', 'b'], true, false]);
@@ -93,8 +105,7 @@ describe('a replica among others', () => {
   });
 
   it('takes one whose connections are refused for dead until a heartbeat after that', async () => {
-    const told: string[][] = [];
-    b.cluster.onChange(() => told.push(b.living));
+    const told = tellings(b);
     b.cluster.suspect(a.cluster.self);
     expect(told, 'at once').to.deep.equal([['b']]);
     expect(b.cluster.find(a.cluster.self)).to.equal(undefined);
@@ -112,15 +123,20 @@ describe('a replica among others', () => {
 
   it('does not believe a look that was under way when a connection was refused', async () => {
     const path = 'serai/replicas/a';
-    // The next look of `b` is under way and will show a heartbeat that is news to it.
-    world.network = { delayMs: 3_900, lossPercent: 0 };
+    const { variables } = b.process;
+    const list = variables.list.bind(variables);
+    const answer = gate<Awaited<ReturnType<typeof list>>>();
+    Object.assign(variables, { list: () => answer.promise });
     await world.advance(2_000);
-    const items = world.store.get(path)?.items ?? {};
+    const before = world.store.list('serai/');
     a.kill();
-    world.store.put(path, items);
+    world.store.put(path, world.store.get(path)?.items ?? {});
     b.cluster.suspect(a.cluster.self);
+    const told = tellings(b);
+    Object.assign(variables, { list });
+    answer.open(before);
     await world.advance(60_000);
-    expect(b.living).to.deep.equal(['b']);
+    expect(told.filter((living) => living.includes('a'))).to.deep.equal([]);
   });
 
   it('loses its name to a process that starts with it later, and lets go of all that it had', async () => {
@@ -136,6 +152,15 @@ describe('a replica among others', () => {
     expect(world.store.get('serai/replicas/a')).to.not.equal(undefined);
     await stop(a);
     expect(world.store.get('serai/replicas/a'), 'is not removed by the fenced one').to.not.equal(undefined);
+  });
+
+  it('leaves the name to a process that took it while it was stopping', async () => {
+    const later = await SimulatedReplica.start(world, 'a');
+    await world.advance(1_000);
+    const stopping = a.cluster.stop();
+    await world.advance(10_000, () => expect(world.store.get('serai/replicas/a')).to.not.equal(undefined));
+    await stopping;
+    expect([later.cluster.isFenced, later.living]).to.deep.equal([false, ['a', 'b']]);
   });
 
   it('does not take a lost answer to its own heartbeat for another process', async () => {

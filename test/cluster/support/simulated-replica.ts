@@ -10,11 +10,11 @@ export class SimulatedReplica {
   readonly cluster: SharedCluster;
   readonly log = new RecordingLogger();
 
-  constructor(world: SimulatedWorld, name: string) {
+  constructor(world: SimulatedWorld, name: string, address = `http://${name}:7200`) {
     this.process = new SimulatedProcess(world);
     this.cluster = new SharedCluster({
       self: replicaId(name),
-      address: () => `http://${name}:7200`,
+      address: () => address,
       variables: this.process.variables,
       clock: this.process,
       randomness: { uuid: () => `boot-${world.random()}`, random: world.random },
@@ -22,8 +22,8 @@ export class SimulatedReplica {
     });
   }
 
-  static async start(world: SimulatedWorld, name: string): Promise<SimulatedReplica> {
-    const replica = new SimulatedReplica(world, name);
+  static async start(...args: ConstructorParameters<typeof SimulatedReplica>): Promise<SimulatedReplica> {
+    const replica = new SimulatedReplica(...args);
     await replica.cluster.start();
     return replica;
   }
