@@ -34,11 +34,6 @@ export function page<T>(request: Request, response: Response, options: ListOptio
   return chosen;
 }
 
-/** The order of Nomad's tables: by bytes, not by language. */
-export function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
-}
-
 function perPageOf(request: Request): number {
   const text = queryValue(request, 'per_page');
   if (text === '') return 0;

@@ -3,7 +3,7 @@ import { HttpFailure } from '../failure.js';
 import { Fields } from '../fields.js';
 import type { Variable } from '../state/records.js';
 import type { RouteDeps } from './answers.js';
-import { compare, page } from './paging.js';
+import { page } from './paging.js';
 import { jsonBody, namespaceOf, notFound, pathValue, queryValue, sendQuery, sendWrite } from './answers.js';
 
 /**
@@ -19,11 +19,11 @@ export function addVariableRoutes(router: Router, { cluster }: RouteDeps): void 
       .filter(({ Namespace, Path }) =>
         namespace === '*' || Namespace === namespace ? Path.startsWith(prefix) : false,
       )
-      .sort((a, b) => compare(tokenOf(a), tokenOf(b)));
+      .sort((a, b) => (tokenOf(a) < tokenOf(b) ? -1 : 1));
     const rows = page(request, response, {
       records: found,
       token: tokenOf,
-      isBefore: (variable, token) => compare(tokenOf(variable), token) < 0,
+      isBefore: (variable, token) => tokenOf(variable) < token,
       datum: (variable) => variable,
     }).map(({ Items: _, ...metadata }) => metadata);
     sendQuery(response, store.indexOf('variables'), rows);
