@@ -16,9 +16,8 @@ export function addVariableRoutes(router: Router, { cluster }: RouteDeps): void 
     const namespace = namespaceOf(request);
     const prefix = queryValue(request, 'prefix');
     const found = [...store.variables()]
-      .filter(({ Namespace, Path }) =>
-        namespace === '*' || Namespace === namespace ? Path.startsWith(prefix) : false,
-      )
+      .filter(({ Namespace }) => namespace === '*' || Namespace === namespace)
+      .filter(({ Path }) => Path.startsWith(prefix))
       .sort((a, b) => (tokenOf(a) < tokenOf(b) ? -1 : 1));
     const rows = page(request, response, {
       records: found,
