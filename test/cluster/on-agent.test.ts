@@ -82,6 +82,20 @@ describe('replicas on the embedded agent', () => {
       expect(await client.variables.list('serai/')).to.deep.equal([]);
     });
 
+    it('answer 503 once a second process has their name, which serves', async () => {
+      await start({ SERAI_CLUSTER_SECRET: 'x'.repeat(16) });
+      const first = service;
+      await start({ SERAI_CLUSTER_SECRET: 'x'.repeat(16) });
+      const statusOf = async ({ url }: Service): Promise<number> =>
+        (await fetch(`${url}/api/v1/version`, { headers: { connection: 'close' } })).status;
+      await eventually('the first to be fenced', async () => (await statusOf(first)) === 503);
+      expect(await statusOf(service)).to.equal(200);
+      await first.stop();
+      expect(await client.variables.get('serai/replicas/one'), 'the name of the second').to.not.equal(
+        undefined,
+      );
+    });
+
     it('leave the variables alone without a secret', async () => {
       await start({});
       expect(await client.variables.list('')).to.deep.equal([]);
