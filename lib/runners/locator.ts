@@ -142,6 +142,9 @@ export class Locator {
       log.info('a runner is taken over', { runnerId: says.id, from: use.owner });
       const mine = { ...says, used: { ...use, owner }, writtenAt };
       world.dispatch({ kind: 'inspected', id: says.id, job: mine, allocations });
+      // A claim of our own may have chosen it before its event was here: it learns now that it was too late.
+      const isBeingClaimed = (): boolean => runnerOf(world.state, says.id)?.phase.name === 'claiming';
+      await world.until(() => !isBeingClaimed(), signal);
       return OWN;
     } catch (error) {
       if (hasCode(error, 'NOMAD_CONFLICT')) return undefined;

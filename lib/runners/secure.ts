@@ -35,8 +35,9 @@ export async function secure(
     const job = await jobs.get(id, signal);
     if (!job) return { kind: 'absent' };
     const says = readRunnerJob(job);
-    if (says?.used && isTaken(says.used, self, from)) return { kind: 'taken' };
-    if (says?.used && !mayTake(says.used, self, from)) return { kind: 'kept', job: says };
+    const judgement = judge(says?.used, self, from);
+    if (judgement === 'taken') return { kind: 'taken' };
+    if (says && judgement === 'kept') return { kind: 'kept', job: says };
     try {
       const enforceIndex = job.JobModifyIndex ?? 0;
       await jobs.register(createEndingJob(job, self, reason), { enforceIndex, signal });
@@ -47,12 +48,13 @@ export async function secure(
   }
 }
 
-/** No client has it any more, and we may purge it as well as whoever took it. */
-function isTaken(use: Use, self: ReplicaId, from: TakenFrom): boolean {
-  return use.ending !== undefined && (use.owner === self || from === 'anybody');
-}
-
-function mayTake(use: Use, self: ReplicaId, from: TakenFrom): boolean {
-  if (use.owner === self || from === 'anybody') return true;
-  return typeof from === 'object' && use.owner === from.owner;
+/**
+ * What is to be done about a job that is to be purged: purge it, since it was taken and no client has it; take it first; or
+ * leave it to whoever has it.
+ */
+export function judge(use: Use | undefined, self: ReplicaId, from: TakenFrom): 'taken' | 'take' | 'kept' {
+  if (!use) return 'take';
+  const isDead = typeof from === 'object' && use.owner === from.owner;
+  if (use.owner !== self && from !== 'anybody' && !isDead) return 'kept';
+  return use.ending === undefined ? 'take' : 'taken';
 }

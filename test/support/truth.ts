@@ -123,8 +123,15 @@ export class Truth {
   claim(id: RunnerId, timeoutSeconds: number): boolean {
     const job = this.jobs.get(id);
     if (!job || job.used) return false;
+    return this.write(id, job.writtenAt, { timeoutSeconds, owner: ALONE.self, ending: undefined });
+  }
+
+  /** Changes whose a runner is, unless its job was written to since that index. */
+  write(id: RunnerId, index: number, use: Use): boolean {
+    const job = this.jobs.get(id);
+    if (job?.writtenAt !== index) return false;
     this.index += 1;
-    job.used = { timeoutSeconds, owner: ALONE.self, ending: undefined };
+    job.used = use;
     job.writtenAt = this.index;
     job.modifyIndex = this.index;
     this.said.push({ kind: 'runner-job', job: this.#rowOf(id) });
