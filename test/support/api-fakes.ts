@@ -14,7 +14,7 @@ import type {
 import type { MappedPort } from '../../lib/nomad/model.js';
 import type { EnvironmentStatistics } from '../../lib/protocol/http.js';
 import type { Location, Runners } from '../../lib/runners/api.js';
-import type { ClaimedRunner } from '../../lib/runners/runner.js';
+import type { ClaimedRunner, GoneReason } from '../../lib/runners/runner.js';
 import { gate } from './waiting.js';
 
 /** A claimed runner that nothing stands behind. */
@@ -96,8 +96,13 @@ export class FakeRunners implements Runners {
   async return(id: string): Promise<void> {
     await Promise.resolve();
     this.get(id);
+    this.lose(id, 'returned');
+  }
+
+  /** A claim ends. */
+  lose(id: string, reason: GoneReason): void {
     this.claimed.delete(id);
-    this.#claims.get(id)?.abort(new ServiceError('RUNNER_GONE', 'returned'));
+    this.#claims.get(id)?.abort(new ServiceError('RUNNER_GONE', reason, { details: { reason } }));
   }
 
   statistics(): EnvironmentStatistics[] {

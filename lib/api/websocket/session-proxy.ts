@@ -19,7 +19,7 @@ import { CANCELLED_TEXT } from '../../protocol/websocket.js';
 import type { ClaimedRunner } from '../../runners/runner.js';
 import { toExecutionRequest } from '../execution-request.js';
 import type { ClientConnectionOptions } from './client-connection.js';
-import { ClientConnection, GOING_AWAY, NORMAL_CLOSURE } from './client-connection.js';
+import { ClientConnection, GOING_AWAY, NORMAL_CLOSURE, SERVICE_RESTART } from './client-connection.js';
 import type { CommandRoom } from './command-queue.js';
 import { CommandQueue } from './command-queue.js';
 import { seraiV1Speech } from './dialect.js';
@@ -32,6 +32,7 @@ import { readSessionFrame } from './session-message.js';
 /** How long a client may take to answer that the service goes away. */
 const GOING_AWAY_MS = 1000;
 const RUNNER_GONE = 'the runner is gone, so the command was not run';
+const RUNNER_TAKEN_OVER = 'another replica has the runner now; open the session again';
 const STOPPING = 'the service is stopping';
 const NO_COMMAND = 'no command of this id runs';
 
@@ -52,7 +53,7 @@ interface Turn {
 
 /** Why no command is begun any more, and how the socket closes. */
 interface Closing {
-  readonly code: typeof NORMAL_CLOSURE | typeof GOING_AWAY;
+  readonly code: typeof NORMAL_CLOSURE | typeof GOING_AWAY | typeof SERVICE_RESTART;
   readonly why: string;
 }
 
@@ -78,7 +79,12 @@ export class SessionProxy implements SocketProxy {
 
   async run(): Promise<void> {
     const { runnerSignal } = this.#options.runner;
-    const onGone = (): void => this.#close({ code: NORMAL_CLOSURE, why: RUNNER_GONE });
+    const onGone = (): void =>
+      this.#close(
+        isTakenOver(runnerSignal)
+          ? { code: SERVICE_RESTART, why: RUNNER_TAKEN_OVER }
+          : { code: NORMAL_CLOSURE, why: RUNNER_GONE },
+      );
     const closed = this.#connection.serve({
       frame: (frame, isBinary, cost) => this.#take(readSessionFrame(frame, isBinary), cost),
       closed: () => {
@@ -225,4 +231,9 @@ export class SessionProxy implements SocketProxy {
     this.#options.log.error('a command of a session failed unexpectedly', { error });
     return 'the execution failed unexpectedly';
   }
+}
+
+/** Another replica has the runner: it is there, and the client may come back to it. */
+function isTakenOver({ reason }: AbortSignal): boolean {
+  return reason instanceof ServiceError && reason.details.reason === 'taken-over';
 }

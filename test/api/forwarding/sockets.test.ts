@@ -168,6 +168,22 @@ describe('WebSockets of a runner of another replica', () => {
     expect(await session.end('a')).to.include({ type: 'error', id: 'a', oomKilled: false });
   });
 
+  it('of a session end with 1012 where the runner was taken over, and with 1000 where it is gone', async () => {
+    await using pair = await ApiPair.open();
+    for (const [reason, code] of [
+      ['taken-over', 1012],
+      ['returned', 1000],
+    ] as const) {
+      const runnerId = await pair.claim();
+      const sessions = [
+        await SessionClient.open(pair.near.base, runnerId),
+        await SessionClient.open(pair.far.base, runnerId),
+      ];
+      pair.far.runners.lose(runnerId, reason);
+      expect(await Promise.all(sessions.map((session) => session.closed()))).to.deep.equal([code, code]);
+    }
+  });
+
   it('of an idle session are closed as soon as this replica stops, others when their command has ended', async () => {
     await using pair = await ApiPair.open({ graceMs: 20_000 });
     const idle = await SessionClient.open(pair.near.base, await pair.claim());
