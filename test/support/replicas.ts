@@ -38,11 +38,13 @@ export abstract class TestReplica {
   async untilReady(): Promise<void> {
     await eventually(
       `${this.name} to have read Nomad`,
-      () =>
-        this.client.statistics().then(
-          (all) => all !== undefined,
+      async () => {
+        const path = '/statistics/execution-environments';
+        return await this.client.send('GET', path).then(
+          ({ ok }) => ok,
           () => false,
-        ),
+        );
+      },
       30_000,
     );
   }
