@@ -94,7 +94,7 @@ export const socketQuery = object<SocketQuery>(
   {
     executionID: told(
       text('the id of an execution', { minLength: 1 }),
-      'From the `websocketUrl` of a prepared execution.',
+      'From the `websocketUrl` of a prepared execution. Where several services share a Nomad it begins with the name of the one that prepared it.',
       '5f0c2b52-19c7-4b0e-8f07-0a1c1f1f9d3e',
     ),
   },
