@@ -53,6 +53,30 @@ describe('ProcessDriver', () => {
     return { exitCode: await exec.exitCode, text };
   }
 
+  it('ends one of several tasks that were started at once, and leaves the others alone', async () => {
+    const tasks = await Promise.all(
+      ['a', 'b', 'c'].map((allocationId) =>
+        driver.startTask({
+          allocationId,
+          taskName: 't',
+          command: ['sleep', 'infinity'],
+          environment: {},
+          memoryMaxMb: undefined,
+          networkAccess: true,
+          allocFolder: path.join(folder, allocationId, 'alloc'),
+        }),
+      ),
+    );
+    let ended = 0;
+    for (const task of tasks) void task.exited.then(() => (ended += 1));
+    await tasks[1]?.kill();
+    expect(ended).to.equal(1);
+    for (const task of [tasks[0], tasks[2]]) {
+      expect(task && (await run(task, ['echo', 'here']))).to.deep.equal({ text: 'here\n', exitCode: 0 });
+    }
+    expect(ended).to.equal(1);
+  });
+
   it('gives a task its folder as home and working directory, and little of its own environment', async () => {
     process.env['SECRET_OF_THE_AGENT'] = 'x';
     const task = await start('sleep', 'infinity');

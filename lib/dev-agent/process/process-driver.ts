@@ -50,13 +50,14 @@ export class ProcessDriver implements TaskDriver {
   async startTask(options: TaskOptions): Promise<TaskHandle> {
     if (this.#stopping) throw new TaskStartError('the driver is stopped');
     this.#guardian ??= new TaskGuardian(this.#id);
+    // Taken at once: tasks that start together must not share it, or one takes the others along at its end.
     this.#count += 1;
+    const mark = `${this.#id}.${this.#count}`;
     // Beside the allocation's folder, and empty at every start: what a task wrote goes with it.
     const folder = path.join(path.dirname(options.allocFolder), `task-${options.taskName}`);
     await rm(folder, { recursive: true, force: true });
     await mkdir(folder, { recursive: true });
     await chmod(folder, ANYBODY);
-    const mark = `${this.#id}.${this.#count}`;
     const environment = this.#environment(options, folder, mark);
     const [file = ''] = options.command;
     try {
