@@ -1,4 +1,4 @@
-import { deadline, orAbort } from '../base/abort.js';
+import { deadline, orAbort, throwIfAborted } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import type { EnvironmentId, Randomness } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
@@ -7,6 +7,7 @@ import type { Cluster } from '../cluster/api.js';
 import type { Environment } from '../environments/environment.js';
 import { isSameEnvironment } from '../environments/environment.js';
 import type { EnvironmentStore } from '../environments/store.js';
+import { ANSWER_MS, answerLimit } from './answer-limit.js';
 import type { Background } from './background.js';
 import { Persistent } from './persistent.js';
 import type { Removals } from './removals.js';
@@ -29,6 +30,8 @@ export interface CatalogDeps {
 const CLAIMS_SETTLE_MS = 30_000;
 /** Removals that a deletion waits for at once; more would be no faster, since fewer purges are under way at a time. */
 const PARALLEL_ATTEMPTS = 50;
+/** How often is looked whether a deletion goes on. */
+const LOOK_MS = 250;
 
 /**
  * The environments, and changes of them: each is written to Nomad first and then in force. Those of one environment happen one after
@@ -61,16 +64,22 @@ export class Catalog {
 
   /** Reads the templates of Nomad again; what happened since it began wins over what it read. */
   async refresh(signal: AbortSignal | undefined): Promise<void> {
-    const { store, world } = this.#deps;
+    const { store, world, clock } = this.#deps;
+    using limit = answerLimit(clock, 'the templates');
     const startedAt = world.state.sequence;
-    const templates = await store.list(signal);
+    const waiting = signal ? AbortSignal.any([signal, limit.signal]) : limit.signal;
+    const templates = await orAbort(store.list(waiting), waiting);
     world.dispatch({ kind: 'templates', startedAt, templates });
   }
 
-  put(environment: Environment): Promise<'created' | 'replaced' | 'unchanged'> {
-    const { store, world, background } = this.#deps;
-    return this.#inOrder(environment.id, async () => {
+  /** What Nomad has not confirmed in time is tried to its end; what was not even begun by then is dropped. */
+  async put(environment: Environment): Promise<'created' | 'replaced' | 'unchanged'> {
+    const { store, world, clock, background } = this.#deps;
+    using limit = answerLimit(clock, `environment ${environment.id}`);
+    const putting = this.#inOrder(environment.id, async () => {
+      throwIfAborted(limit.signal);
       await this.#deletions.get(environment.id)?.attempt(background.signal);
+      throwIfAborted(limit.signal);
       const known = world.state.pools.get(environment.id);
       const isWanted = known?.phase === 'wanted';
       if (isWanted && isSameEnvironment(known.stored.environment, environment)) return 'unchanged';
@@ -78,15 +87,19 @@ export class Catalog {
       world.dispatch({ kind: 'environment-put', stored });
       return isWanted ? 'replaced' : 'created';
     });
+    return await orAbort<'created' | 'replaced' | 'unchanged'>(putting, limit.signal);
   }
 
   /**
-   * Tells the other replicas, then removes the runners first and the template last, so that a service that is killed in between finds the environment
-   * rather than runners without one. What fails is tried on until it is done; the caller learns of the first failure.
+   * Tells the other replicas, then removes the runners first and the template last, so that a service that is killed in
+   * between finds the environment rather than runners without one. What fails is tried on until it is done; the caller
+   * learns of the first failure, and of it when nothing moves.
    */
-  delete(id: EnvironmentId): Promise<void> {
+  async delete(id: EnvironmentId): Promise<void> {
     const { world, clock, randomness, log, background } = this.#deps;
-    return this.#inOrder(id, async () => {
+    const answered = new AbortController();
+    const deleting = this.#inOrder(id, async () => {
+      throwIfAborted(answered.signal);
       if (!world.state.pools.has(id)) {
         throw unknownEnvironment(id);
       }
@@ -105,6 +118,32 @@ export class Catalog {
       }
       await deletion.attempt(background.signal);
     });
+    try {
+      await this.#whileRunnersGo(id, deleting);
+    } finally {
+      answered.abort();
+    }
+  }
+
+  /** Settles as the deletion does, or rejects where no runner of the environment went for as long as a client waits. */
+  async #whileRunnersGo(id: EnvironmentId, deletion: Promise<void>): Promise<void> {
+    const { world, clock } = this.#deps;
+    const late = `the runners of environment ${id} are not all removed yet; it goes on, and may be asked for again`;
+    const members = (): number => world.state.members.get(id)?.size ?? 0;
+    let left = members();
+    let movedMs = clock.monotonicMs();
+    for (;;) {
+      using look = deadline(clock, LOOK_MS, 'NOMAD_UNREACHABLE', late);
+      try {
+        await orAbort(deletion, look.signal);
+        return;
+      } catch (error) {
+        if (!look.signal.aborted) throw error;
+        if (members() < left) movedMs = clock.monotonicMs();
+        else if (clock.monotonicMs() - movedMs >= ANSWER_MS) throw error;
+        left = members();
+      }
+    }
   }
 
   async #delete(id: EnvironmentId, signal: AbortSignal): Promise<void> {

@@ -14,6 +14,7 @@ import type { Cluster } from '../cluster/api.js';
 import type { EnvironmentStore } from '../environments/store.js';
 import type { Nomad } from '../nomad/api.js';
 import type { WireJob } from '../nomad/wire.js';
+import { answerLimit } from './answer-limit.js';
 import type { RunnerHandle } from './handle.js';
 import type { JobDocuments } from './job-documents.js';
 import { createClaimedJob, readRunnerJob } from './job.js';
@@ -65,6 +66,13 @@ interface Attempt {
   readonly failure?: ServiceError;
 }
 
+/** What the attempts of one claim have in common. */
+interface ClaimUnderWay {
+  readonly timeoutSeconds: number;
+  readonly template: Promise<void>;
+  readonly requestSignal: AbortSignal;
+}
+
 /** A write that takes longer than this says that Nomad is in trouble. */
 const SLOW_WRITE_MS = 250;
 
@@ -76,8 +84,18 @@ export class Claims {
     this.#deps = deps;
   }
 
-  /** Hands out a runner. */
+  /**
+   * Hands out a runner. Where Nomad takes too long the client is told so; a runner that Nomad gives it after that is
+   * returned.
+   */
   async claim(options: ClaimOptions): Promise<RunnerHandle> {
+    using limit = answerLimit(this.#deps.clock, 'the claim');
+    const { requestSignal = limit.signal } = options;
+    const waiting = AbortSignal.any([requestSignal, limit.signal]);
+    return await orAbort(this.#claim({ ...options, requestSignal: waiting }), waiting);
+  }
+
+  async #claim(options: ClaimOptions & { readonly requestSignal: AbortSignal }): Promise<RunnerHandle> {
     const { world, handleOf } = this.#deps;
     const { environmentId, inactivityTimeoutSeconds: timeoutSeconds, requestSignal } = options;
     const template = this.#readTemplate(environmentId);
@@ -87,7 +105,7 @@ export class Claims {
       throwIfAborted(requestSignal);
       const id = this.#next(environmentId, failure);
       world.dispatch({ kind: 'taken', id, timeoutSeconds });
-      const attempt = await this.#attempt(id, timeoutSeconds, template);
+      const attempt = await this.#attempt(id, { timeoutSeconds, template, requestSignal });
       world.dispatch({ kind: 'claim-settled', id, outcome: attempt.outcome });
       const handle = attempt.outcome.kind === 'written' ? handleOf(id) : undefined;
       if (handle) return this.#handOver(handle, requestSignal);
@@ -121,8 +139,8 @@ export class Claims {
   }
 
   /** A client that left while Nomad was written to has no use for the runner. */
-  #handOver(handle: RunnerHandle, requestSignal: AbortSignal | undefined): RunnerHandle {
-    if (!requestSignal?.aborted) return handle;
+  #handOver(handle: RunnerHandle, requestSignal: AbortSignal): RunnerHandle {
+    if (!requestSignal.aborted) return handle;
     handle.abandon('returned');
     throwIfAborted(requestSignal);
     return handle;
@@ -144,12 +162,13 @@ export class Claims {
     return reading;
   }
 
-  async #attempt(id: RunnerId, timeoutSeconds: number, template: Promise<void>): Promise<Attempt> {
-    const { nomad, world, cluster, documents, signal } = this.#deps;
+  async #attempt(id: RunnerId, claim: ClaimUnderWay): Promise<Attempt> {
+    const { world, cluster, documents } = this.#deps;
+    const { timeoutSeconds, template, requestSignal } = claim;
     const kept = this.#isNomadPrompt() ? documents.take(id) : undefined;
     let written = false;
     try {
-      const job = kept ?? (await orAbort(nomad.jobs.get(id, signal), signal));
+      const job = kept ?? (await this.#read(id, requestSignal));
       if (!kept) await template;
       const says = job && readRunnerJob(job);
       if (!job || !says || says.stopped) return { outcome: { kind: 'absent' } };
@@ -160,6 +179,7 @@ export class Claims {
       if (!pool || !isCurrent({ ...runner, spec: says.spec ?? runner.spec }, pool.stored)) {
         return { outcome: { kind: cluster.isShared ? 'untouched' : 'absent' } };
       }
+      throwIfAborted(requestSignal); // nobody wants it any more
       written = true;
       const claimed = createClaimedJob(job, timeoutSeconds, cluster.self);
       const jobModifyIndex = await this.#write(claimed, job.JobModifyIndex ?? 0);
@@ -171,10 +191,15 @@ export class Claims {
       if (!written) return { outcome: { kind: 'untouched' }, failure };
       if (hasCode(error, 'NOMAD_CONFLICT')) {
         // What was kept may be old: then the job is read after all, as it is now.
-        return kept ? this.#attempt(id, timeoutSeconds, template) : this.#afterConflict(id, failure);
+        return kept ? this.#attempt(id, claim) : this.#afterConflict(id, failure);
       }
       return { outcome: { kind: 'uncertain' }, failure };
     }
+  }
+
+  async #read(id: RunnerId, requestSignal: AbortSignal): Promise<WireJob | undefined> {
+    const signal = AbortSignal.any([this.#deps.signal, requestSignal]);
+    return await orAbort(this.#deps.nomad.jobs.get(id, signal), signal);
   }
 
   async #write(job: WireJob, enforceIndex: number): Promise<number> {

@@ -1,3 +1,4 @@
+import { orAbort } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { ServiceError } from '../base/errors.js';
 import type { Randomness, RunnerId } from '../base/ids.js';
@@ -5,6 +6,7 @@ import type { Logger } from '../base/log.js';
 import { Slots } from '../base/slots.js';
 import type { Cluster } from '../cluster/api.js';
 import type { NomadJobs } from '../nomad/api.js';
+import { answerLimit } from './answer-limit.js';
 import type { Background } from './background.js';
 import type { RunnerJob } from './observation.js';
 import { Persistent } from './persistent.js';
@@ -100,8 +102,9 @@ export class Removals {
 
   /** A client returns a runner: resolves when Nomad confirmed, rejects with a failure that it may try again after. */
   async confirm(id: RunnerId): Promise<void> {
+    using limit = answerLimit(this.#deps.clock, `the removal of runner ${id}`);
     try {
-      await this.attempt(id);
+      await orAbort(this.attempt(id), limit.signal);
     } catch (error) {
       this.#remember(id);
       if (error instanceof ServiceError && error.code === 'STOPPED') throw error;
