@@ -30,6 +30,7 @@ import { ColdSessions } from './execution/cold-sessions.js';
 import { Executions } from './execution/executions.js';
 import { openFileSession } from './execution/file-session.js';
 import { FileTransfers } from './execution/files/transfers.js';
+import { NomadPulse } from './execution/pulse.js';
 import { RunnerBooks } from './execution/runner-books.js';
 import { SessionFolders } from './execution/session-folders.js';
 import { openTerminalSession } from './execution/terminal-session.js';
@@ -115,16 +116,21 @@ export class Service implements Lifecycle {
     });
     const folders = new SessionFolders(self, randomness);
     const cold = new ColdSessions({ ...shared, nomad: this.#nomad, folders });
-    this.#warm = config.execution.warm === 'on' ? this.#createWarm({ ...shared, folders, cold }) : undefined;
+    const pulse = new NomadPulse({ ...shared, nomad: this.#nomad });
+    this.#warm =
+      config.execution.warm === 'on' ? this.#createWarm({ ...shared, folders, cold, pulse }) : undefined;
     const inRunners = {
       ...shared,
       nomad: this.#nomad,
       config,
+      pulse,
       sessions: this.#warm ?? cold,
       books: new RunnerBooks({
         ...shared,
         nomad: this.#nomad,
         scripts: this.#warm,
+        pulse,
+        stopSignal: this.#abort.signal,
         known: (runner) => this.#warm?.known(runner) ?? {},
       }),
     };
@@ -204,7 +210,7 @@ export class Service implements Lifecycle {
   }
 
   #createWarm(
-    deps: Pick<WarmSessionsDeps, 'clock' | 'randomness' | 'log' | 'folders' | 'cold'>,
+    deps: Pick<WarmSessionsDeps, 'clock' | 'randomness' | 'log' | 'folders' | 'cold' | 'pulse'>,
   ): WarmSessions {
     return new WarmSessions({
       ...deps,

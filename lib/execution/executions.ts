@@ -19,6 +19,7 @@ import type {
   RunningExecution,
 } from './api.js';
 import { commandRequest, newToken } from './command.js';
+import type { Pulse } from './pulse.js';
 import { assertRunnable } from './request-check.js';
 import { Run } from './run.js';
 import type { RunnerBook } from './runner-book.js';
@@ -35,6 +36,7 @@ export interface ExecutionsDeps {
   readonly randomness: Randomness;
   readonly log: Logger;
   readonly books: RunnerBooks;
+  readonly pulse: Pulse;
   /** Goes into the ids of executions; undefined where the service is alone. */
   readonly replica?: ReplicaId | undefined;
   /**
@@ -219,11 +221,12 @@ export class Executions implements ExecutionsApi, Lifecycle {
     // Until here it may expire, so one that is taken and never run holds no place for ever.
     this.#endWaiting(ledger, id);
     const { request } = waiting;
-    const { nomad, sessions, clock, log, config, randomness, onFitness } = this.#deps;
+    const { nomad, sessions, clock, log, config, randomness, pulse, onFitness } = this.#deps;
     const run = new Run(
       {
         nomad,
         clock,
+        pulse,
         log: log.child({ runnerId: runner.id }),
         command: commandRequest({
           id,

@@ -13,15 +13,18 @@ import {
   concernsEnvironment,
   CONNECTION_LOST,
   exitOfGoneRunner,
+  NOMAD_SILENT,
   NOT_STARTED,
   openFailureSentence,
   refusalSentence,
   RUNNER_LOST,
   START_TOO_SLOW,
 } from './sentences.js';
+import type { Pulse } from './pulse.js';
 import type { CommandEnd, CommandSession, SessionDeps } from './session.js';
 import type { SessionLease } from './session-source.js';
 import { SignalQueue } from './signals.js';
+import { SilenceWatch } from './silence.js';
 
 /** From the client's socket to the first sign of the command. */
 const START_MS = 15_000;
@@ -30,6 +33,7 @@ const NEWS_MS = 500;
 
 export interface RunDeps extends SessionDeps {
   readonly log: Logger;
+  readonly pulse: Pulse;
   /** Gets a session that fits the request. */
   readonly lease: (signal: AbortSignal) => Promise<SessionLease>;
   readonly command: CommandRequest;
@@ -82,6 +86,7 @@ export class Run implements RunningExecution {
   #session: CommandSession | undefined;
   #size: { readonly columns: number; readonly rows: number } | undefined;
   #startLimit: Deadline;
+  readonly #silence: SilenceWatch;
   #timeLimit: Timer | undefined;
   /** Nomad says that the task is no longer the one in which the command ran. */
   #taskGone = false;
@@ -105,6 +110,11 @@ export class Run implements RunningExecution {
       this.#openGate = resolve;
     });
     this.#startLimit = deadline(deps.clock, START_MS, 'EXECUTION_FAILED', START_TOO_SLOW);
+    this.#silence = new SilenceWatch({
+      pulse: deps.pulse,
+      clock: deps.clock,
+      onSilent: () => this.#finish({ kind: 'failed', message: NOMAD_SILENT }),
+    });
     this.cleared = this.#perform();
   }
 
@@ -223,6 +233,7 @@ export class Run implements RunningExecution {
     if (this.#state.name !== 'asked') return;
     this.#state = { name: 'running', session, sinceMs: this.#deps.clock.monotonicMs() };
     this.#startLimit.clear();
+    this.#silence.stop();
     this.#sink.started();
     if (this.#limitMs > 0) {
       this.#timeLimit = this.#deps.clock.setTimer(this.#limitMs, () => this.#finish({ kind: 'time-limit' }));
@@ -282,6 +293,7 @@ export class Run implements RunningExecution {
     }
     this.#state = { name: 'ended', exit };
     this.#startLimit.clear();
+    this.#silence.stop();
     this.#timeLimit?.cancel();
     this.#openGate();
     const durationMs = Math.round(clock.monotonicMs() - this.#startedAtMs);

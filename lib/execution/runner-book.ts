@@ -6,10 +6,19 @@ import type { RunnerProcess, RunnerUser } from '../shell/frames.js';
 import { staysAsParent } from '../shell/run-command.js';
 import type { KillDeps } from './kill.js';
 import { hangUpTree, killTree } from './kill.js';
+import type { Pulse } from './pulse.js';
 import { sendSignal } from './signals.js';
 
 /** Executions that ended by themselves and may have left a child alive, as far back as they are known. */
 const REMEMBERED = 100;
+/** Pause between two questions to a silent Nomad. */
+const AGAIN_MS = 500;
+
+export interface RunnerBookDeps extends KillDeps {
+  readonly pulse: Pulse;
+  /** Aborts when the service stops: what waits for Nomad's return is left to the next start. */
+  readonly stopSignal: AbortSignal;
+}
 
 /** What the book knows of an execution that holds a session in the runner. */
 export interface BookedRun {
@@ -31,7 +40,8 @@ export interface KnownOfRunner {
  * that is done; a process that is just being started would look like one of them. Otherwise they make the runner
  * *dirty*, and the last execution that lets go has them ended.
  *
- * A runner in which something cannot be ended is given up.
+ * A runner in which something cannot be ended is given up. Where nobody could look because Nomad itself is silent, it is
+ * ended once Nomad answers again; an outage costs no client its runner.
  */
 export class RunnerBook {
   readonly runner: ClaimedRunner;
@@ -39,7 +49,7 @@ export class RunnerBook {
   user: RunnerUser | undefined;
   /** A session was opened here, and with the first one what services that died have left was swept away. */
   isSwept: boolean;
-  readonly #deps: KillDeps;
+  readonly #deps: RunnerBookDeps;
   readonly #log: Logger;
   readonly #runs = new Set<BookedRun>();
   #entries = 0;
@@ -47,7 +57,7 @@ export class RunnerBook {
   #dirty = false;
   #sweeping: Promise<void> = Promise.resolve();
 
-  constructor(deps: KillDeps, runner: ClaimedRunner, known: KnownOfRunner = {}) {
+  constructor(deps: RunnerBookDeps, runner: ClaimedRunner, known: KnownOfRunner = {}) {
     this.#deps = deps;
     this.runner = runner;
     this.user = known.user;
@@ -133,6 +143,11 @@ export class RunnerBook {
       others: [...others.map(({ id, root }) => ({ id, root })), ...ended],
       sweep,
     });
+    if (outcome.kind === 'failed' && !(await this.#deps.pulse.answers())) {
+      this.#log.warn('Nomad is silent, processes are ended once it answers', { outcome });
+      if (await this.#nomadAnswers()) await this.#killAndJudge(target, sweep);
+      return;
+    }
     switch (outcome.kind) {
       case 'clean':
         this.#dirty = !sweep && (this.#dirty || outcome.nobody > 0);
@@ -145,5 +160,14 @@ export class RunnerBook {
         this.#log.warn('processes could not be ended, the runner is given up', { outcome });
         this.runner.abandon('not-killable');
     }
+  }
+
+  /** Resolves with true once Nomad answers, and with false where it is of no interest any more. */
+  async #nomadAnswers(): Promise<boolean> {
+    const { clock, pulse, stopSignal } = this.#deps;
+    const signal = AbortSignal.any([this.runner.runnerSignal, stopSignal]);
+    do await clock.sleep(AGAIN_MS, signal);
+    while (!signal.aborted && !(await pulse.answers()));
+    return !signal.aborted;
   }
 }

@@ -1,10 +1,9 @@
 import type { RunnerId } from '../base/ids.js';
 import type { ClaimedRunner } from '../runners/runner.js';
-import type { KillDeps } from './kill.js';
-import type { KnownOfRunner } from './runner-book.js';
+import type { KnownOfRunner, RunnerBookDeps } from './runner-book.js';
 import { RunnerBook } from './runner-book.js';
 
-export interface RunnerBooksDeps extends KillDeps {
+export interface RunnerBooksDeps extends RunnerBookDeps {
   /** What is known of a runner that has no book yet. */
   readonly known?: (runner: ClaimedRunner) => KnownOfRunner;
 }

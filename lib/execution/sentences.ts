@@ -8,6 +8,7 @@ import type { Exit } from './api.js';
  * tools stay in the log.
  */
 export const NOT_STARTED = 'the command could not be started in the runner';
+export const NOMAD_SILENT = 'Nomad cannot be reached';
 export const START_TOO_SLOW = 'the runner did not start the command in time';
 export const CONNECTION_LOST = 'the connection to the command was lost';
 export const RUNNER_LOST = 'the runner was lost while the command ran';
@@ -67,7 +68,7 @@ export function openFailureSentence(error: unknown): string {
   if (!(error instanceof ServiceError)) return NOT_STARTED;
   switch (error.code) {
     case 'NOMAD_UNREACHABLE':
-      return 'Nomad cannot be reached';
+      return NOMAD_SILENT;
     case 'NOMAD_OVERLOADED':
       return 'Nomad is overloaded, try again';
     case 'STOPPED':

@@ -10,6 +10,7 @@ import { RunnerBooks } from '../../lib/execution/runner-books.js';
 import { Executions } from '../../lib/execution/executions.js';
 import type { ExecutionsDeps } from '../../lib/execution/executions.js';
 import { SessionFolders } from '../../lib/execution/session-folders.js';
+import type { Pulse } from '../../lib/execution/pulse.js';
 import type { SessionSource } from '../../lib/execution/session-source.js';
 import type { ClaimedRunner } from '../../lib/runners/runner.js';
 import { RecordingSink } from './recording-sink.js';
@@ -21,6 +22,10 @@ import { RecordingSink } from './recording-sink.js';
 export function testFolders(randomness: Randomness = systemRandomness): SessionFolders {
   return new SessionFolders(`test${systemRandomness.uuid().replaceAll('-', '')}`, randomness);
 }
+
+/** Of a Nomad that answers. */
+export const STEADY_PULSE: Pulse = { answers: () => Promise.resolve(true) };
+export const NEVER = new AbortController().signal;
 
 export const EXECUTION_CONFIG: ExecutionConfig = {
   environment: { CODEOCEAN: 'true' },
@@ -55,18 +60,27 @@ export interface ExecutionsOptions extends Pick<ExecutionsDeps, 'nomad'> {
   readonly clock?: Clock;
   readonly execution?: Partial<ExecutionConfig>;
   readonly user?: string;
+  /** Default: Nomad answers. */
+  readonly pulse?: Pulse;
+  readonly stopSignal?: AbortSignal;
   /** Without any, sessions are opened when they are asked for. */
   readonly sessions?: SessionSource;
   readonly onFitness?: NonNullable<ExecutionsDeps['onFitness']>;
 }
 
 export async function startExecutions(options: ExecutionsOptions): Promise<Executions> {
-  const shared = { nomad: options.nomad, clock: options.clock ?? systemClock, log: silentLogger };
+  const shared = {
+    nomad: options.nomad,
+    clock: options.clock ?? systemClock,
+    log: silentLogger,
+    pulse: options.pulse ?? STEADY_PULSE,
+  };
   const executions = new Executions({
     ...shared,
     randomness: systemRandomness,
     sessions: options.sessions ?? new ColdSessions({ ...shared, folders: testFolders() }),
-    books: new RunnerBooks(shared),
+    books: new RunnerBooks({ ...shared, stopSignal: options.stopSignal ?? NEVER }),
+    pulse: shared.pulse,
     config: {
       execution: { ...EXECUTION_CONFIG, ...options.execution },
       runner: { user: options.user ?? 'user' },

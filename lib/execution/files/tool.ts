@@ -12,9 +12,11 @@ import type { CommandRequest } from '../../shell/request.js';
 import { newToken, userChoice } from '../command.js';
 import type { RunnerBook } from '../runner-book.js';
 import type { RunnerBooks } from '../runner-books.js';
-import { CONNECTION_LOST, openFailureSentence, refusalSentence } from '../sentences.js';
+import type { Pulse } from '../pulse.js';
+import { CONNECTION_LOST, NOMAD_SILENT, openFailureSentence, refusalSentence } from '../sentences.js';
 import type { CommandEnd, CommandSession, SessionDeps } from '../session.js';
 import type { SessionLease, SessionSource } from '../session-source.js';
+import { SilenceWatch } from '../silence.js';
 import { ByteQueue } from './byte-queue.js';
 
 export interface ToolDeps extends SessionDeps {
@@ -24,6 +26,7 @@ export interface ToolDeps extends SessionDeps {
   readonly config: Pick<Config, 'execution' | 'runner'>;
   readonly books: RunnerBooks;
   readonly sessions: SessionSource;
+  readonly pulse: Pulse;
 }
 
 export interface ToolRequest {
@@ -71,6 +74,8 @@ export class Tool implements AsyncDisposable {
   readonly #ready: Promise<void>;
   #openGate: () => void = () => undefined;
   #idle: Timer | undefined;
+  /** While the client waits for its answer. */
+  readonly #silence: SilenceWatch;
   #ended: 'exited' | 'failed' | undefined;
   #disposing: Promise<void> | undefined;
 
@@ -88,6 +93,11 @@ export class Tool implements AsyncDisposable {
     });
     this.#ready = new Promise((resolve) => {
       this.#openGate = resolve;
+    });
+    this.#silence = new SilenceWatch({
+      pulse: deps.pulse,
+      clock: deps.clock,
+      onSilent: () => this.#fail(nomadSilent()),
     });
     // Whoever reads only the output learns of a failure there.
     this.exitCode.catch(() => undefined);
@@ -142,6 +152,11 @@ export class Tool implements AsyncDisposable {
     await this.#session.write(chunk);
     this.#progress();
     return true;
+  }
+
+  /** The client has the beginning of its answer: the rest may take its time. */
+  answered(): void {
+    this.#silence.stop();
   }
 
   /** Cuts the call off, and what is read of it throws the error. */
@@ -222,6 +237,7 @@ export class Tool implements AsyncDisposable {
   /** Notes that something moved. A reader that is slow is no reason to give up. */
   #progress(): void {
     this.#idle?.cancel();
+    this.#silence.heard();
     if (this.#ended) return;
     this.#idle = this.#deps.clock.setTimer(IDLE_MS, () => {
       if (this.output.paused) {
@@ -238,6 +254,7 @@ export class Tool implements AsyncDisposable {
 
   #rest(): void {
     this.#idle?.cancel();
+    this.#silence.stop();
     this.#openGate();
     this.#signal.removeEventListener('abort', this.#onAbort);
   }
@@ -251,6 +268,11 @@ export class Tool implements AsyncDisposable {
     await this.#book.leave(this);
     this.#endActivity();
   }
+}
+
+/** What a client is told that waits for a silent Nomad. */
+export function nomadSilent(): ServiceError {
+  return new ServiceError('NOMAD_UNREACHABLE', NOMAD_SILENT);
 }
 
 interface ToolParts {

@@ -1,7 +1,9 @@
+import { orAbort } from '../../base/abort.js';
 import { ServiceError } from '../../base/errors.js';
 import type { Lifecycle, LifecycleState } from '../../base/lifecycle.js';
 import { assertNew } from '../../base/lifecycle.js';
 import type { ClaimedRunner } from '../../runners/runner.js';
+import { SilenceWatch } from '../silence.js';
 import { copyCall } from '../../shell/copy-files.js';
 import { listCall, readCall } from '../../shell/read-files.js';
 import type { FileContent, FileListing, FilesApi, ListRequest, ReadRequest, UpdateRequest } from './api.js';
@@ -10,7 +12,7 @@ import { copy, membersOf } from './copying.js';
 import { assertFilePath, planFiles } from './plan.js';
 import { beginDownload, beginListing } from './reading.js';
 import type { ToolDeps, ToolRequest } from './tool.js';
-import { Tool } from './tool.js';
+import { nomadSilent, Tool } from './tool.js';
 
 /**
  * File operations in claimed runners, each a call of the file loop (shell/file-loop.ts) run by a Tool. Everything streams: what is in memory at
@@ -58,6 +60,7 @@ export class FileTransfers implements FilesApi, Lifecycle {
     });
     try {
       const batches = await beginListing(tool, request.path);
+      tool.answered();
       return {
         batches,
         [Symbol.asyncDispose]: () => Promise.resolve(this.#release(tool)),
@@ -79,6 +82,7 @@ export class FileTransfers implements FilesApi, Lifecycle {
     });
     try {
       const { sizeBytes, bytes } = await beginDownload(tool, request.path);
+      tool.answered();
       return {
         sizeBytes,
         bytes,
@@ -113,15 +117,16 @@ export class FileTransfers implements FilesApi, Lifecycle {
 
   async #open(request: ToolRequest): Promise<Tool> {
     if (this.#state !== 'running') throw new ServiceError('STOPPED', `file transfers are ${this.#state}`);
-    const requestSignal = AbortSignal.any([request.requestSignal, this.#stop.signal]);
+    const silence = new AbortController();
+    const watch = new SilenceWatch({ ...this.#deps, onSilent: () => silence.abort(nomadSilent()) });
+    const requestSignal = AbortSignal.any([request.requestSignal, this.#stop.signal, silence.signal]);
     const opening = Tool.open(this.#deps, { ...request, requestSignal });
-    this.#track(
-      opening.then(
-        () => undefined,
-        () => undefined,
-      ),
+    const rest = opening.then(
+      (tool) => (requestSignal.aborted ? tool[Symbol.asyncDispose]() : undefined),
+      () => undefined,
     );
-    return opening;
+    this.#track(rest);
+    return await orAbort(opening, requestSignal).finally(() => watch.stop());
   }
 
   /** Lets a tool end behind the client's back. */

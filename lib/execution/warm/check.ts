@@ -7,6 +7,7 @@ import type { Environment } from '../../environments/environment.js';
 import type { Refusal, RunnerUser } from '../../shell/frames.js';
 import { isDenial } from '../../nomad/errors.js';
 import { commandRequest, newToken } from '../command.js';
+import type { Pulse } from '../pulse.js';
 import type { CommandEnd, CommandSession, SessionDeps, SessionOptions } from '../session.js';
 
 /** How long a command that does nothing may take in a session that was just opened. */
@@ -15,6 +16,7 @@ const CHECK_MS = 15_000;
 export type OpenSession = (deps: SessionDeps, options: SessionOptions) => Promise<CommandSession>;
 
 export interface CheckDeps extends SessionDeps {
+  readonly pulse: Pulse;
   readonly randomness: Randomness;
   readonly config: Pick<Config, 'execution' | 'runner'>;
 }
@@ -74,7 +76,7 @@ export async function openChecked(deps: CheckDeps, options: CheckOptions): Promi
     return judge(end, user);
   } catch (error) {
     await discard(session, signal);
-    const isOurs = signal.aborted || !hasCode(error, 'EXECUTION_FAILED');
+    const isOurs = signal.aborted || !hasCode(error, 'EXECUTION_FAILED') || !(await deps.pulse.answers());
     return isOurs
       ? { kind: 'unavailable', error }
       : { kind: 'wrong', what: `it did not answer within ${CHECK_MS / 1000} s` };

@@ -11,13 +11,11 @@ import { FileTransfers } from '../../../lib/execution/files/transfers.js';
 import { RunnerBooks } from '../../../lib/execution/runner-books.js';
 import type { FileEntry } from '../../../lib/protocol/files.js';
 import { TestRunner } from '../../support/claimed-runner.js';
-import { EXECUTION_CONFIG, testFolders } from '../../support/executions.js';
+import { EXECUTION_CONFIG, NEVER, STEADY_PULSE, testFolders } from '../../support/executions.js';
 import { KeptSession } from '../../support/kept-session.js';
 import { LocalExecs } from '../../support/local-exec.js';
 import { isRoot } from '../../support/needs.js';
 import { eachShell } from '../../support/shells.js';
-
-export const NEVER = new AbortController().signal;
 
 export function source(
   name: string,
@@ -64,6 +62,7 @@ export class LocalFiles {
       nomad: new LocalExecs({ shell, cwd: this.workspace }),
       clock: systemClock,
       log: silentLogger,
+      pulse: STEADY_PULSE,
     };
     const randomness = { ...systemRandomness, uuid: () => this.#newId() };
     const folders = testFolders(randomness);
@@ -72,7 +71,7 @@ export class LocalFiles {
       ...shared,
       randomness,
       sessions: this.kept ?? new ColdSessions({ ...shared, folders }),
-      books: new RunnerBooks(shared),
+      books: new RunnerBooks({ ...shared, stopSignal: NEVER }),
       config: { execution: EXECUTION_CONFIG, runner: { user: 'nobody' } },
     });
   }

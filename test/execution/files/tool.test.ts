@@ -6,7 +6,7 @@ import { FileTransfers } from '../../../lib/execution/files/transfers.js';
 import { ColdSessions } from '../../../lib/execution/cold-sessions.js';
 import { RunnerBooks } from '../../../lib/execution/runner-books.js';
 import { TestRunner } from '../../support/claimed-runner.js';
-import { EXECUTION_CONFIG, testFolders } from '../../support/executions.js';
+import { EXECUTION_CONFIG, STEADY_PULSE, testFolders } from '../../support/executions.js';
 import { FakeClock, settle } from '../../support/fake-clock.js';
 import type { PlayedExec } from '../../support/played-execs.js';
 import { PlayedExecs } from '../../support/played-execs.js';
@@ -25,8 +25,8 @@ describe('file transfers', () => {
     clock = new FakeClock();
     nomad = new PlayedExecs();
     runner = new TestRunner();
-    const shared = { nomad, clock, log: silentLogger };
-    books = new RunnerBooks(shared);
+    const shared = { nomad, clock, log: silentLogger, pulse: STEADY_PULSE };
+    books = new RunnerBooks({ ...shared, stopSignal: NEVER });
     files = new FileTransfers({
       ...shared,
       books,

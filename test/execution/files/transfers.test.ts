@@ -12,7 +12,8 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { hasCode } from '../../../lib/base/errors.js';
 
-import { eachWay, failure, NEVER, source } from './local-files.js';
+import { NEVER } from '../../support/executions.js';
+import { eachWay, failure, source } from './local-files.js';
 
 /** The scripts against real shells; the runner is a folder of this machine. */
 describe('file transfers in a real shell', () => {

@@ -5,7 +5,7 @@ import type { Environment } from '../../../lib/environments/environment.js';
 import type { Executions } from '../../../lib/execution/executions.js';
 import { TestRunner } from '../../support/claimed-runner.js';
 import type { Begun } from '../../support/executions.js';
-import { begin, executionRequest, startExecutions } from '../../support/executions.js';
+import { begin, executionRequest, STEADY_PULSE, startExecutions } from '../../support/executions.js';
 import { FakeClock, settle } from '../../support/fake-clock.js';
 import { PlayedExecs } from '../../support/played-execs.js';
 
@@ -13,6 +13,8 @@ export interface Stage {
   readonly clock: FakeClock;
   readonly nomad: PlayedExecs;
   readonly executions: Executions;
+  /** Replace `answers` for a Nomad that is silent. */
+  readonly pulse: { answers: () => Promise<boolean> };
   /** Reasons for which the environment was reported. */
   readonly unfit: readonly string[];
   /** Replace it for a further one. */
@@ -29,11 +31,13 @@ export async function openStage(execution: Partial<ExecutionConfig> = {}): Promi
   const unfit: string[] = [];
   const onFitness = (_environment: Environment, reason: string | undefined): void =>
     void (reason !== undefined && unfit.push(reason));
-  const executions = await startExecutions({ nomad, clock, execution, onFitness });
+  const pulse = { answers: () => STEADY_PULSE.answers() };
+  const executions = await startExecutions({ nomad, clock, execution, onFitness, pulse });
   const stage: Stage = {
     clock,
     nomad,
     executions,
+    pulse,
     unfit,
     runner: new TestRunner(),
     async start(overrides = {}) {

@@ -5,7 +5,7 @@ import type { Aftermath, CommandEnd, CommandSession } from '../../../lib/executi
 import { openChecked } from '../../../lib/execution/warm/check.js';
 import type { Checked } from '../../../lib/execution/warm/check.js';
 import { TestRunner } from '../../support/claimed-runner.js';
-import { EXECUTION_CONFIG } from '../../support/executions.js';
+import { EXECUTION_CONFIG, STEADY_PULSE } from '../../support/executions.js';
 
 const NEVER = new AbortController().signal;
 const EXITED: CommandEnd = { kind: 'exited', exitCode: 0 };
@@ -49,6 +49,7 @@ async function check(session: FakeSession): Promise<Checked['kind']> {
     {
       clock: systemClock,
       randomness: systemRandomness,
+      pulse: STEADY_PULSE,
       nomad: { openExec: () => Promise.reject(new Error('not to be opened')) },
       config: { execution: EXECUTION_CONFIG, runner: { user: 'user' } },
     },

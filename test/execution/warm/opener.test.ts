@@ -3,9 +3,10 @@ import { ServiceError } from '../../../lib/base/errors.js';
 import { silentLogger } from '../../../lib/base/log.js';
 import { RunnerBook } from '../../../lib/execution/runner-book.js';
 import type { TestRunner } from '../../support/claimed-runner.js';
+import { STEADY_PULSE } from '../../support/executions.js';
 import { settle } from '../../support/fake-clock.js';
 import type { FakeSession } from './fake-sessions.js';
-import { PooledRunner, WarmFixture } from './warm-fixture.js';
+import { NEVER, PooledRunner, WarmFixture } from './warm-fixture.js';
 
 describe('WarmSessions that open', () => {
   let fixture: WarmFixture;
@@ -39,7 +40,10 @@ describe('WarmSessions that open', () => {
       expect(fixture.terminals.last.options.sweeping?.family).to.match(/^\/tmp\/\.serai-test\w+-$/);
       expect(fixture.files.last.options.sweeping).to.equal(undefined);
       expect(fixture.bookOf(runner).isSwept).to.equal(true);
-      expect(new RunnerBook({ ...fixture, log: silentLogger }, runner).isSwept).to.equal(false);
+      expect(
+        new RunnerBook({ ...fixture, log: silentLogger, pulse: STEADY_PULSE, stopSignal: NEVER }, runner)
+          .isSwept,
+      ).to.equal(false);
     });
 
     it('sweeps all the same where the first session could not be opened', async () => {

@@ -8,7 +8,7 @@ import type { SessionKind, SessionLease } from '../../../lib/execution/session-s
 import { WarmSessions } from '../../../lib/execution/warm/warm-sessions.js';
 import type { IdleRunner } from '../../../lib/runners/runner.js';
 import { TestRunner } from '../../support/claimed-runner.js';
-import { EXECUTION_CONFIG, testFolders } from '../../support/executions.js';
+import { EXECUTION_CONFIG, STEADY_PULSE, testFolders } from '../../support/executions.js';
 import { FakeClock, settle } from '../../support/fake-clock.js';
 import { PlayedExecs } from '../../support/played-execs.js';
 import { FakeOpenings, FakeSession } from './fake-sessions.js';
@@ -50,7 +50,8 @@ export class WarmFixture {
   private constructor(execution: Partial<ExecutionConfig>) {
     const { clock, nomad, terminals, files } = this;
     this.warm = new WarmSessions({
-      ...{ nomad, clock, log: silentLogger, randomness: { ...systemRandomness, random: () => 1 } },
+      ...{ nomad, clock, log: silentLogger, pulse: STEADY_PULSE },
+      randomness: { ...systemRandomness, random: () => 1 },
       folders: testFolders(),
       config: { execution: { ...EXECUTION_CONFIG, ...execution }, runner: { user: 'user' } },
       open: { terminal: terminals.open, files: files.open },
@@ -86,7 +87,8 @@ export class WarmFixture {
 
   bookOf(runner: TestRunner): RunnerBook {
     const { nomad, clock, warm } = this;
-    return new RunnerBook({ nomad, clock, log: silentLogger, scripts: warm }, runner, warm.known(runner));
+    const deps = { nomad, clock, log: silentLogger, scripts: warm, pulse: STEADY_PULSE, stopSignal: NEVER };
+    return new RunnerBook(deps, runner, warm.known(runner));
   }
 
   async lease(book: RunnerBook, kind: SessionKind = 'terminal'): Promise<SessionLease> {
