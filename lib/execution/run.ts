@@ -2,10 +2,8 @@ import type { Deadline } from '../base/abort.js';
 import { deadline } from '../base/abort.js';
 import type { Timer } from '../base/clock.js';
 import type { ExecutionId } from '../base/ids.js';
-import type { Logger } from '../base/log.js';
 import type { ProgramSignal } from '../base/program-signals.js';
 import type { RunnerProcess } from '../shell/frames.js';
-import type { CommandRequest } from '../shell/request.js';
 import type { Exit, ExecutionRequest, ExecutionSink, RunningExecution } from './api.js';
 import { CommandOutput } from './command-output.js';
 import type { RunnerBook } from './runner-book.js';
@@ -20,8 +18,8 @@ import {
   RUNNER_LOST,
   START_TOO_SLOW,
 } from './sentences.js';
-import type { Pulse } from './pulse.js';
-import type { CommandEnd, CommandSession, SessionDeps } from './session.js';
+import type { CommandEnd, CommandSession } from './session.js';
+import type { RunDeps } from './run-deps.js';
 import type { SessionLease } from './session-source.js';
 import { SignalQueue } from './signals.js';
 import { SilenceWatch } from './silence.js';
@@ -30,20 +28,6 @@ import { SilenceWatch } from './silence.js';
 const START_MS = 15_000;
 /** How long Nomad gets to say that a runner died, when a command ended as it would then. */
 const NEWS_MS = 500;
-
-export interface RunDeps extends SessionDeps {
-  readonly log: Logger;
-  readonly pulse: Pulse;
-  /** Gets a session that fits the request. */
-  readonly lease: (signal: AbortSignal) => Promise<SessionLease>;
-  readonly command: CommandRequest;
-  /** Most bytes that the command may print; 0 means any number. */
-  readonly outputLimitBytes: number;
-  /** Aborts when the service stops: what is being opened is given up. */
-  readonly stopSignal: AbortSignal;
-  /** The runner, which nobody has changed yet, shows that its image cannot run commands, or, without a reason, that it can. */
-  readonly reportFitness: (reason: string | undefined) => void;
-}
 
 type RunState =
   | { readonly name: 'opening' }
