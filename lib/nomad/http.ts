@@ -47,6 +47,8 @@ export class Http {
     proxy: false,
     decompress: false,
     validateStatus: () => true,
+    // Bodies are texts already; axios would read each again to see whether it is JSON.
+    transformRequest: (data: unknown) => data,
     transformResponse: (data: unknown) => data,
   });
 

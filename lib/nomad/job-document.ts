@@ -33,15 +33,27 @@ const RESOURCE_FIELDS: FieldTypes = { CPU: 'number', MemoryMB: 'number', MemoryM
 const NETWORK_FIELDS: FieldTypes = { Mode: 'string' };
 const PORT_FIELDS: FieldTypes = { To: 'number', Value: 'number' };
 
-/** A copy without the named fields that are null, in every place where `WireJob` names fields. */
+/**
+ * The same without the named fields that are null, in every place where `WireJob` names fields. A copy only where there is
+ * such a field: jobs of events have none, and there are many of them.
+ */
 function withoutNulls(value: Record<string, unknown>, fields: FieldTypes): Record<string, unknown> {
-  const copy: Record<string, unknown> = {};
-  for (const [name, field] of Object.entries(value)) {
-    if (field === null && name in fields) continue;
-    const nested = NESTED[name];
-    copy[name] = nested ? nestedWithoutNulls(field, nested) : field;
+  let copy: Record<string, unknown> | undefined;
+  for (const name in fields) {
+    if (value[name] !== null) continue;
+    copy ??= { ...value };
+    delete copy[name];
   }
-  return copy;
+  for (const name in NESTED) {
+    const nested = NESTED[name];
+    const field = value[name];
+    if (!nested || field === undefined || field === null) continue;
+    const kept = nestedWithoutNulls(field, nested);
+    if (kept === field) continue;
+    copy ??= { ...value };
+    copy[name] = kept;
+  }
+  return copy ?? value;
 }
 
 const NESTED: Readonly<Record<string, FieldTypes>> = {
@@ -53,8 +65,10 @@ const NESTED: Readonly<Record<string, FieldTypes>> = {
 };
 
 function nestedWithoutNulls(value: unknown, fields: FieldTypes): unknown {
-  if (Array.isArray(value)) return value.map((item: unknown) => nestedWithoutNulls(item, fields));
-  return isRecord(value) ? withoutNulls(value, fields) : value;
+  if (!Array.isArray(value)) return isRecord(value) ? withoutNulls(value, fields) : value;
+  const items: readonly unknown[] = value;
+  const kept = items.map((item) => nestedWithoutNulls(item, fields));
+  return kept.some((item, at) => item !== items[at]) ? kept : items;
 }
 
 function isJob(value: unknown): value is WireJob {

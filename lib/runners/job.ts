@@ -11,7 +11,7 @@ import { CONFIG_GROUP, DEFAULT_GROUP, groupOf } from '../environments/base-job.j
 import type { StoredEnvironment } from '../environments/store.js';
 import { SPEC_META, USED_META } from '../environments/template.js';
 import type { JobRow } from '../nomad/model.js';
-import type { Meta, WireJob } from '../nomad/wire.js';
+import type { Meta, WireJob, WireTaskGroup } from '../nomad/wire.js';
 import type { RunnerJob } from './observation.js';
 import type { RemovalReason, Use } from './state.js';
 
@@ -35,20 +35,25 @@ const SERVER_FIELDS = [
   'JobModifyIndex',
 ];
 
-/** The job of a new runner of an environment. */
+/** The job of a new runner of an environment. What it leaves as it is, it shares with the template. */
 export function createRunnerJob(stored: StoredEnvironment, id: RunnerId): WireJob {
-  const job = structuredClone(stored.job);
+  const job: WireJob = {
+    ...stored.job,
+    ID: id,
+    Name: id,
+    Meta: { ...stored.job.Meta, [SPEC_META]: stored.environment.specHash },
+    TaskGroups: (stored.job.TaskGroups ?? []).map(createGroup),
+  };
   for (const field of SERVER_FIELDS) delete job[field];
-  job.ID = id;
-  job.Name = id;
-  job.Meta = { ...job.Meta, [SPEC_META]: stored.environment.specHash };
-  for (const group of job.TaskGroups ?? []) {
-    if (group.Name === DEFAULT_GROUP) group.Count = 1;
-    if (group.Name !== CONFIG_GROUP) continue;
-    group.Meta = { ...group.Meta, [USED_META]: 'false' };
-    for (const key of [TIMEOUT_META, OWNER_META, ENDING_META]) delete group.Meta[key];
-  }
   return job;
+}
+
+function createGroup(group: WireTaskGroup): WireTaskGroup {
+  const wanted = group.Name === DEFAULT_GROUP ? { ...group, Count: 1 } : group;
+  if (group.Name !== CONFIG_GROUP) return wanted;
+  const meta = { ...group.Meta, [USED_META]: 'false' };
+  for (const key of [TIMEOUT_META, OWNER_META, ENDING_META]) delete meta[key];
+  return { ...wanted, Meta: meta };
 }
 
 /** The job of a runner, claimed; or of one in use, taken over with the time that its client asked for. */
