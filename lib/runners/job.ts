@@ -51,7 +51,7 @@ export function createRunnerJob(stored: StoredEnvironment, id: RunnerId): WireJo
 function createGroup(group: WireTaskGroup): WireTaskGroup {
   const wanted = group.Name === DEFAULT_GROUP ? { ...group, Count: 1 } : group;
   if (group.Name !== CONFIG_GROUP) return wanted;
-  const meta = { ...group.Meta, [USED_META]: 'false' };
+  const meta: Meta = { ...group.Meta, [USED_META]: 'false' };
   for (const key of [TIMEOUT_META, OWNER_META, ENDING_META]) delete meta[key];
   return { ...wanted, Meta: meta };
 }
