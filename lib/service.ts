@@ -226,11 +226,13 @@ export class Service implements Lifecycle {
   async #shutDown(): Promise<void> {
     this.#state = 'stopping';
     this.#abort.abort(new ServiceError('STOPPED', 'the service is stopping'));
-    await this.#api.stop();
+    await this.#api.drain();
     await Promise.all([
       this.#stopLayer('executions', this.#executions),
       this.#stopLayer('files', this.#files),
     ]);
+    // Only now may others find the port closed, and take over the runners.
+    await this.#api.stop();
     if (this.#warm) await this.#stopLayer('warm sessions', this.#warm);
     await this.#stopLayer('runners', this.#runners);
     if (this.#shared) await this.#stopLayer('place among others', this.#shared);

@@ -1,9 +1,12 @@
 /**
  * The listening side of the API: connections, drain, and the end.
  *
- * stop() takes no new connection and no new request, lets what is in flight go on for `graceMs`, then tells running
- * executions that they are cut and drops what is left. Writing has no time limit: a slow client that reads is never
- * cut. What has limits is the head of a request, a body that stops arriving (middleware/body.ts) and idleness.
+ *   running ── drain ──▶ no new work; what is in flight goes on for `graceMs`, then is cut with a word ──▶ stop ──▶ closed
+ *
+ * Alone, a server that drains takes no connection. Among replicas a closed port says that whoever listened is dead, and
+ * takes its runners from it with all that runs there: so it listens until stop(), and answers 503 meanwhile. Writing has
+ * no time limit: a slow client that reads is never cut. What has limits is the head of a request, a body that stops
+ * arriving (middleware/body.ts) and idleness.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer, STATUS_CODES } from 'node:http';
@@ -52,6 +55,7 @@ export class ApiServer implements Lifecycle {
   readonly #connections = new Connections();
   readonly #cut = new AbortController();
   #state: LifecycleState = 'new';
+  #draining: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
 
   constructor(deps: ApiServerDeps) {
@@ -130,7 +134,16 @@ export class ApiServer implements Lifecycle {
     }
   }
 
-  /** Drains for at most the grace time, then cuts. */
+  /**
+   * Takes no new work, waits at most the grace time for what is in flight, then cuts it. Among replicas it goes on to
+   * listen. Never rejects; every caller gets the same promise.
+   */
+  drain(): Promise<void> {
+    this.#draining ??= this.#drain();
+    return this.#draining;
+  }
+
+  /** Drains, and closes the port. */
   stop(): Promise<void> {
     this.#stopping ??= this.#shutDown();
     return this.#stopping;
@@ -164,33 +177,39 @@ export class ApiServer implements Lifecycle {
     });
   }
 
-  async #shutDown(): Promise<void> {
-    if (this.#state === 'new') {
-      this.#state = 'stopped';
-      return;
-    }
+  async #drain(): Promise<void> {
+    if (this.#state === 'new') return;
     this.#state = 'stopping';
-    const { clock, graceMs } = this.#deps;
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    const { clock, graceMs, cluster } = this.#deps;
+    if (!cluster.isShared) this.#server.close();
+    const ended = this.#connections.ended();
     this.#connections.closeIdle();
-    const drained = Promise.all([closed, this.#gateway.drain()]);
+    const drained = Promise.all([ended, this.#gateway.drain()]);
     const waiting = new AbortController();
     await Promise.race([drained, clock.sleep(graceMs, AbortSignal.any([this.#cut.signal, waiting.signal]))]);
     this.#gateway.interrupt('the service is stopping');
     if (this.#gateway.size > 0) await Promise.race([drained, clock.sleep(FAREWELL_MS, waiting.signal)]);
     waiting.abort();
+    // Not `drained`: whoever owns the executions waits for the end of those that were cut.
     this.#gateway.destroy();
     this.#connections.destroy();
     this.#forwarder?.destroy();
-    // Not `drained`: whoever owns the executions waits for the end of those that were cut.
-    await closed;
-    await this.#certificate?.stop();
+  }
+
+  async #shutDown(): Promise<void> {
+    await this.drain();
+    if (this.#state !== 'new') {
+      const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+      this.#connections.destroy();
+      await closed;
+      await this.#certificate?.stop();
+    }
     this.#state = 'stopped';
   }
 
   #finish(connection: Duplex): void {
     this.#connections.finish(connection);
-    if (this.#state === 'stopping') this.#connections.closeIdle();
+    if (this.#state === 'stopping') this.#connections.closeIfIdle(connection);
   }
 
   #onRequest(

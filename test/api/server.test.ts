@@ -3,6 +3,8 @@ import { expect } from 'chai';
 import { ServiceError } from '../../lib/base/errors.js';
 import { FakeClock, settle } from '../support/fake-clock.js';
 import { TestApi } from '../support/test-api.js';
+import { ApiPair } from '../support/api-pair.js';
+import { upgradeStatus } from '../support/upgrade-status.js';
 import { eventually, gate } from '../support/waiting.js';
 import { SocketClient } from '../support/websocket-client.js';
 
@@ -112,6 +114,44 @@ describe('ApiServer', () => {
       await stopping;
       await eventually('both answers', () => answers.includes('HTTP/1.1 503 '));
       expect(answers).to.match(/^HTTP\/1\.1 200 OK[^]*HTTP\/1\.1 503 [^]*Connection: close/);
+    });
+
+    it('listens among replicas until what runs has ended, and answers 503 to all that is new', async () => {
+      await using pair = await ApiPair.open({ graceMs: 60_000 });
+      const { far, near } = pair;
+      const port = Number(new URL(far.server.url).port);
+      const runnerId = await pair.claim();
+      const running = await SocketClient.open(await far.prepareOn(runnerId));
+      await far.executions.last.running;
+      await near.send('GET', `/runners/${runnerId}/files`); // leaves a connection that is kept
+      const draining = far.server.drain();
+      const isClosed = far.server.stop();
+      for (const [api, method, path] of [
+        [far, 'GET', '/health'],
+        [far, 'DELETE', `/runners/${runnerId}`],
+        [near, 'GET', `/runners/${runnerId}/files`],
+        [near, 'POST', `/runners/${runnerId}/execute`],
+        [near, 'PATCH', `/runners/${runnerId}/files`],
+      ] as const) {
+        const body = method === 'POST' ? { command: 'true' } : method === 'PATCH' ? {} : undefined;
+        const { status, headers } = await api.send(method, path, body, { connection: 'keep-alive' });
+        expect(status, path).to.equal(503);
+        expect(Number(headers.get('retry-after')), path).to.be.greaterThan(0);
+        if (api === far) expect(headers.get('connection')).to.equal('close');
+      }
+      for (const { base } of [far, near]) {
+        const url = `${base.replace('http', 'ws')}/runners/${runnerId}/session`;
+        expect(await upgradeStatus(url, { protocols: ['serai.v1'] })).to.equal(503);
+      }
+      expect(pair.nearCluster.suspected).to.deep.equal([]);
+      far.executions.last.end({ kind: 'exited', exitCode: 7 });
+      await draining;
+      expect(running.messages.at(-1)).to.deep.equal({ type: 'exit', data: 7 });
+      await isClosed;
+      await converse(port, 'GET /api/v1/health HTTP/1.0\r\n\r\n').then(
+        () => expect.fail('a new connection was taken'),
+        (error: NodeJS.ErrnoException) => expect(error.code).to.equal('ECONNREFUSED'),
+      );
     });
 
     it('waits for running executions, which end as usual', async () => {

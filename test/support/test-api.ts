@@ -138,8 +138,13 @@ export class TestApi implements AsyncDisposable {
   async prepare(): Promise<{ runnerId: string; url: string }> {
     const claim = await this.send('POST', '/runners', { executionEnvironmentId: 1 });
     const { runnerId } = claim.json as { runnerId: string };
+    return { runnerId, url: await this.prepareOn(runnerId) };
+  }
+
+  /** Prepares an execution on a claimed runner and resolves with the address of its socket. */
+  async prepareOn(runnerId: string): Promise<string> {
     const prepared = await this.send('POST', `/runners/${runnerId}/execute`, { command: 'true' });
-    return { runnerId, url: (prepared.json as { websocketUrl: string }).websocketUrl };
+    return (prepared.json as { websocketUrl: string }).websocketUrl;
   }
 
   /** Claims a runner and opens a session on it. */

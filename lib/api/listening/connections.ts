@@ -60,11 +60,20 @@ export class Connections {
     else this.#busy.delete(connection);
   }
 
+  /** Resolves once all that are open now have closed. */
+  async ended(): Promise<void> {
+    const open = [...this.#handshakes.values(), ...this.#open];
+    await Promise.all(open.map((each) => new Promise((resolve) => each.once('close', resolve))));
+  }
+
+  /** Closes one on which nothing is in progress. */
+  closeIfIdle(connection: Duplex): void {
+    if (connection instanceof Socket && !this.#busy.has(connection)) connection.destroySoon();
+  }
+
   closeIdle(): void {
     for (const raw of this.#handshakes.values()) raw.destroy();
-    for (const connection of this.#open) {
-      if (!this.#busy.has(connection)) connection.destroySoon();
-    }
+    for (const connection of this.#open) this.closeIfIdle(connection);
   }
 
   destroy(): void {
