@@ -23,7 +23,7 @@ import type { Background } from './background.js';
 import { createClaimedJob, readRunnerJob } from './job.js';
 import type { RunnerJob } from './observation.js';
 import type { Removals } from './removals.js';
-import type { RemovalReason, Use } from './state.js';
+import type { Use } from './state.js';
 import { environmentOf, runnerOf } from './state.js';
 import type { World } from './world.js';
 
@@ -58,7 +58,8 @@ export class Locator {
     if (runnerId === undefined || world.state.graves.has(runnerId)) return true;
     if (removals.isUnreported(runnerId)) return true;
     const phase = runnerOf(world.state, runnerId)?.phase;
-    if (phase?.name === 'removing') return wasOurClients(phase.reason);
+    // Its own client gave it back. Whatever else we give up may be another replica's without our knowing.
+    if (phase?.name === 'removing') return phase.reason === 'returned';
     return phase?.name === 'used' || phase?.name === 'adopting';
   }
 
@@ -120,7 +121,9 @@ export class Locator {
       return OWN;
     }
     const living = this.#with(says.used);
-    if (!living && !cluster.isInformed) throw unknownOwner(id, undefined);
+    // A removal of ours would take what we take over for what it is to purge. It finds out whose the runner is.
+    const isBeingRemoved = runnerOf(world.state, id)?.phase.name === 'removing';
+    if (!living && (isBeingRemoved || !cluster.isInformed)) throw unknownOwner(id, undefined);
     if (!living) return this.#takeOver(job, says, says.used, signal);
     world.dispatch({ kind: 'inspected', id, job: says, allocations: [] });
     return living;
@@ -150,21 +153,6 @@ export class Locator {
       if (hasCode(error, 'NOMAD_CONFLICT')) return undefined;
       throw error;
     }
-  }
-}
-
-/** Whether a runner was in the hands of a client of ours when it was given up; another replica's claim is out of question then. */
-function wasOurClients(reason: RemovalReason): boolean {
-  switch (reason) {
-    case 'retired':
-    case 'failed':
-    case 'orphaned':
-    case 'purged-outside':
-    case 'unconfirmed-write':
-    case 'environment-deleted':
-      return false;
-    default:
-      return true;
   }
 }
 

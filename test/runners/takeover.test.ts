@@ -5,6 +5,7 @@ import { failureOf } from '../support/failures.js';
 import { settle } from '../support/fake-clock.js';
 import { Replicas } from '../support/shared-runners.js';
 import { whyGone } from '../support/runners.js';
+import { gate } from '../support/waiting.js';
 
 const OWN = { kind: 'own' };
 
@@ -72,6 +73,48 @@ describe('a runner whose owner is dead', () => {
     expect(nomad.callsOf('purge')).to.deep.equal([]);
     expect(a.manager.owns(runner.id)).to.equal(false);
     expect(await a.locate(runner.id)).to.have.nested.property('owner.id', 'b');
+  });
+
+  it('is not called gone by the one that was taken for dead while that gives it up by a timer of its own', async () => {
+    const { a, b, nomad, clock } = replicas;
+    const { id } = await a.claim(60);
+    await settle();
+    await replicas.lose('a');
+    nomad.muted = true; // a hears nothing
+    expect(await b.locate(id)).to.deep.equal(OWN);
+    b.manager.get(id).beginActivity();
+    const held = gate();
+    let reads = 0;
+    nomad.before = ({ op, id: of }) => {
+      // The first reading is that of the removal.
+      if (op === 'jobs.get' && of === id && (reads += 1) === 1) return held.promise;
+      return undefined;
+    };
+    await clock.advance(60_000);
+    expect([reads, a.manager.owns(id)]).to.deep.equal([1, false]);
+    expect(await a.locate(id)).to.have.nested.property('owner.id', 'b');
+    held.open();
+    await settle();
+    expect(nomad.metaOf(id)).to.include({ owner: 'b' });
+  });
+
+  it('is not taken over, and then purged, by one that is about to purge it', async () => {
+    const { a, b, nomad, clock } = replicas;
+    nomad.muted = true; // b hears nothing of the claim
+    const { id } = await a.claim(0);
+    nomad.before = ({ op, id: of }) => {
+      if (op === 'jobs.get' && of === id) throw new ServiceError('NOMAD_UNREACHABLE', 'down');
+    };
+    expect(b.manager.replaceIdle(id, 'a check failed')).to.equal(true);
+    await settle();
+    await replicas.lose('a');
+    nomad.before = () => undefined;
+    expect((await failureOf(b.locate(id))).retryAfterSeconds).to.equal(2);
+    await clock.advance(30_000); // the removal is tried again, and finds whose it is
+    expect(await b.locate(id)).to.deep.equal(OWN);
+    await clock.advance(30_000);
+    expect(nomad.metaOf(id)).to.include({ used: 'true', owner: 'b' });
+    expect(b.manager.get(id).id).to.equal(id);
   });
 
   it('is taken over by one of two that get a request at once', async () => {
