@@ -8,7 +8,7 @@ export interface Replica {
 }
 
 /**
- * Who shares this Nomad. All answers are what this replica knows now, from memory: nothing here waits for Nomad.
+ * Who shares this Nomad. All answers are what this replica knows now, from memory, but for `seek`.
  */
 export interface Cluster {
   readonly self: ReplicaId;
@@ -25,8 +25,8 @@ export interface Cluster {
    */
   readonly isFenced: boolean;
   /**
-   * False until the others were looked at for the first time, and for as long as Nomad does not let this one look: a
-   * replica that is not found then may well live, so nothing is taken over from it.
+   * False until the others were looked at for the first time: a replica that is not found then may well live, so nothing
+   * is taken over from it.
    */
   readonly isInformed: boolean;
   /** What keeps this one from taking part, in words for the operator; undefined where nothing does. */
@@ -35,9 +35,14 @@ export interface Cluster {
   living(): readonly Replica[];
   /** Undefined for one that is not known to live. */
   find(id: ReplicaId): Replica | undefined;
+  /**
+   * As `find`, for who is about to take it for dead: one that is not known to live is looked for in Nomad first, since it
+   * may have started a moment ago. Rejects where Nomad fails, or with the reason of `signal`.
+   */
+  seek(id: ReplicaId, signal: AbortSignal): Promise<Replica | undefined>;
   /** Which of the living is to prepare a thing of this name; the same answer on all that see the same living ones. */
   assignee(name: string): ReplicaId;
-  /** A connection to it was refused: it counts as dead until its next heartbeat. */
+  /** A connection to it was refused: it counts as dead until its next heartbeat, or that of a new process. */
   suspect(id: ReplicaId): void;
   /** Calls back after each change of `leads`, `living`, `isFenced` or `isInformed`. Returns the unsubscribe function. */
   onChange(listener: () => void): () => void;

@@ -3,7 +3,8 @@
  *
  * One lives from the first look that shows it, while the index of its variable changes. It is dead after SILENCE_MS of
  * watched time without a change, at once where its variable is gone, and where a connection to it was refused: then the
- * first look after that only tells which heartbeats are old, and a change from there on makes it live again.
+ * first look after that only tells which heartbeats are old, and a change from there on, or another process, makes it
+ * live again.
  *
  * Not here: requests (observer.ts), this replica itself (registration.ts). Nothing in here reads a clock.
  */
@@ -23,8 +24,18 @@ interface Member {
   /** Watched time since when it was silent at the last look. */
   silentMs: number;
   doubt: Doubt | undefined;
-  /** What it said of itself, and when that was read; undefined while that is not known. */
+  /** Where it is, and when that was read; undefined while that is not known. */
   address: { readonly text: string; readonly readMs: number } | undefined;
+  /** Its process, as far as that was read. */
+  boot: string | undefined;
+}
+
+/** What a replica says of itself. */
+export interface Profile {
+  /** Undefined where it says nothing that can be used. */
+  readonly address: string | undefined;
+  /** Tells its process from every other of its name. */
+  readonly boot: string | undefined;
 }
 
 /** A connection was refused. */
@@ -62,19 +73,28 @@ export class Members {
     for (const id of gone) this.#members.delete(id);
   }
 
-  /** Those whose address is to be read: it is unknown, or was read long ago, and they give signs of life. */
+  /**
+   * Those whose variable is to be read: they give signs of life, and where they are is unknown, or was read long ago; or
+   * they may be another process than the one that refused a connection.
+   */
   unread({ answeredMs }: Look): readonly ReplicaId[] {
+    const isOutdated = ({ address }: Member): boolean =>
+      !address || answeredMs - address.readMs >= ADDRESS_MS;
     return [...this.#members.values()]
-      .filter(
-        (member) => isAlive(member) && (!member.address || answeredMs - member.address.readMs >= ADDRESS_MS),
-      )
+      .filter((member) => member.silentMs < SILENCE_MS && isOutdated(member))
       .map(({ id }) => id);
   }
 
-  /** What a replica says of where it is; undefined where it says nothing that can be used. */
-  locate(id: ReplicaId, text: string | undefined, { answeredMs }: Look): void {
+  /** Takes in what a replica says of itself. */
+  introduce(id: ReplicaId, { address, boot }: Profile, { answeredMs }: Look): void {
     const member = this.#members.get(id);
-    if (member) member.address = text === undefined ? undefined : { text, readMs: answeredMs };
+    if (!member) return;
+    const isAnotherProcess = member.boot !== undefined && boot !== undefined && member.boot !== boot;
+    if (isAnotherProcess && member.doubt?.isLookedAt === true) member.doubt = undefined;
+    // One in doubt is not believed, and is read again at the next look.
+    if (member.doubt) return;
+    member.boot = boot;
+    member.address = address === undefined ? undefined : { text: address, readMs: answeredMs };
   }
 
   /** A connection to it was refused. Its address is read again before it is believed again. */
@@ -99,7 +119,14 @@ export class Members {
 }
 
 function newMember(row: Pick<Member, 'id' | 'path' | 'modifyIndex'>, { answeredMs }: Look): Member {
-  return { ...row, changedMs: answeredMs, silentMs: 0, doubt: undefined, address: undefined };
+  return {
+    ...row,
+    changedMs: answeredMs,
+    silentMs: 0,
+    doubt: undefined,
+    address: undefined,
+    boot: undefined,
+  };
 }
 
 function see(member: Member, modifyIndex: number, { askedMs, answeredMs }: Look): void {

@@ -27,16 +27,32 @@ export interface ObserverDeps {
 export class Observer {
   readonly #deps: ObserverDeps;
   readonly #time = new WatchedTime();
+  /** The look that has not begun. */
+  #next: Promise<boolean> | undefined;
+  /** The end of the one before it. */
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(deps: ObserverDeps) {
     this.#deps = deps;
   }
 
   /**
-   * Looks once. False where nothing can be told, since there is nothing to see; rejects where Nomad fails, or does not show
-   * what is there. Nothing of such a list is taken in.
+   * Looks once, after the call and after the look that is under way: what is taken in is never older than what is known.
+   * Those who ask before it begins share it, and the signal of the first. False where nothing can be told, since there is
+   * nothing to see; rejects where Nomad fails, or does not show what is there. Nothing of such a list is taken in.
    */
-  async look(signal: AbortSignal): Promise<boolean> {
+  look(signal: AbortSignal): Promise<boolean> {
+    if (this.#next) return this.#next;
+    const next = this.#last.then(() => {
+      this.#next = undefined;
+      return this.#look(signal);
+    });
+    this.#next = next;
+    this.#last = next.catch(() => undefined); // told to those who asked for it
+    return next;
+  }
+
+  async #look(signal: AbortSignal): Promise<boolean> {
     const { variables, clock, members, lease, registration } = this.#deps;
     const { isHeld, path } = registration;
     members.beginLook();
@@ -61,8 +77,8 @@ export class Observer {
 
   async #read(id: ReplicaId, look: Look, signal: AbortSignal): Promise<void> {
     const found = await this.#deps.variables.get(replicaPath(id), signal);
-    const address = found?.items['address'];
-    this.#deps.members.locate(id, isAddress(address) ? address : undefined, look);
+    const { address, boot } = found?.items ?? {};
+    this.#deps.members.introduce(id, { address: isAddress(address) ? address : undefined, boot }, look);
   }
 }
 

@@ -10,7 +10,7 @@
  * What the others are told of changes (`onChange`) is what changed since they were last told. Stopping gives lease and
  * name back, so that the others need not wait.
  */
-import { deadline } from '../base/abort.js';
+import { deadline, orAbort } from '../base/abort.js';
 import type { Clock } from '../base/clock.js';
 import { hasCode, ServiceError } from '../base/errors.js';
 import type { Randomness, ReplicaId } from '../base/ids.js';
@@ -112,6 +112,13 @@ export class SharedCluster implements Cluster, Lifecycle {
     return this.#living.find((each) => each.id === id);
   }
 
+  async seek(id: ReplicaId, signal: AbortSignal): Promise<Replica | undefined> {
+    const known = this.find(id);
+    if (known || this.#state !== 'running') return known;
+    await orAbort(this.#observe(this.#abort.signal), signal);
+    return this.find(id);
+  }
+
   assignee(name: string): ReplicaId {
     return this.#rendezvous.assignee(name) ?? this.self;
   }
@@ -188,9 +195,15 @@ export class SharedCluster implements Cluster, Lifecycle {
   }
 
   async #look(signal: AbortSignal): Promise<void> {
-    if (!(await this.#observer.look(signal))) return;
-    this.#isInformed = true;
-    if (this.leads) await this.#forget(signal);
+    if ((await this.#observe(signal)) && this.leads) await this.#forget(signal);
+  }
+
+  /** Looks at the others. False where there is nothing to see. */
+  async #observe(signal: AbortSignal): Promise<boolean> {
+    const isSeen = await this.#observer.look(signal);
+    this.#isInformed ||= isSeen;
+    this.#announce();
+    return isSeen;
   }
 
   async #pursue(signal: AbortSignal): Promise<void> {

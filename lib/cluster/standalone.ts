@@ -26,6 +26,10 @@ export class Standalone implements Cluster {
     return id === this.#replica.id ? this.#replica : undefined;
   }
 
+  seek(id: ReplicaId): Promise<Replica | undefined> {
+    return Promise.resolve(this.find(id));
+  }
+
   assignee(): ReplicaId {
     return this.#replica.id;
   }

@@ -82,6 +82,12 @@ export class Locator {
     return replica && { kind: 'elsewhere', owner: replica };
   }
 
+  /** As `#with`, before an owner is taken for dead. */
+  async #sought(use: Use, signal: AbortSignal): Promise<Location | undefined> {
+    if (use.owner !== undefined) await this.#deps.cluster.seek(use.owner, signal);
+    return this.#with(use);
+  }
+
   #look(id: RunnerId): Promise<Location> {
     const known = this.#looks.get(id);
     if (known) return known;
@@ -120,7 +126,7 @@ export class Locator {
       world.dispatch({ kind: 'inspected', id, job: says, allocations: await jobs.allocations(id, signal) });
       return OWN;
     }
-    const living = this.#with(says.used);
+    const living = this.#with(says.used) ?? (await this.#sought(says.used, signal));
     // A removal of ours would take what we take over for what it is to purge. It finds out whose the runner is.
     const isBeingRemoved = runnerOf(world.state, id)?.phase.name === 'removing';
     if (!living && (isBeingRemoved || !cluster.isInformed)) throw unknownOwner(id, undefined);

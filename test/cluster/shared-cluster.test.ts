@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { replicaId } from '../../lib/base/ids.js';
 import { LEASE_PATH } from '../../lib/cluster/paths.js';
 import { gate } from '../support/waiting.js';
 import { SimulatedReplica } from './support/simulated-replica.js';
@@ -119,6 +120,43 @@ describe('a replica among others', () => {
       ['a', 'b'],
       ['a', 'b'],
     ]);
+  });
+
+  it('looks for one that it has not heard of before it takes that for dead, once for all who ask', async () => {
+    const { variables } = b.process;
+    const list = variables.list.bind(variables);
+    let looks = 0;
+    const counted: typeof list = (...args) => {
+      looks += 1;
+      return list(...args);
+    };
+    Object.assign(variables, { list: counted });
+    const newcomer = await SimulatedReplica.start(world, 'c');
+    await world.advance(100); // its first heartbeat, and no look of b
+    expect([newcomer.living, b.living]).to.deep.equal([
+      ['a', 'b', 'c'],
+      ['a', 'b'],
+    ]);
+    const { signal } = new AbortController();
+    const ids = ['c', 'c', 'a', 'nobody'].map(replicaId);
+    const sought = Promise.all(ids.map((id) => b.cluster.seek(id, signal)));
+    await world.advance(100);
+    expect((await sought).map((found) => found?.id)).to.deep.equal(['c', 'c', 'a', undefined]);
+    expect(looks).to.equal(1);
+  });
+
+  it('believes a new process of one whose connections were refused, before its second heartbeat', async () => {
+    a.kill();
+    b.cluster.suspect(a.cluster.self);
+    const { signal } = new AbortController();
+    const dead = b.cluster.seek(a.cluster.self, signal);
+    await world.advance(100);
+    expect(await dead).to.equal(undefined);
+    await SimulatedReplica.start(world, 'a', 'http://elsewhere:1');
+    await world.advance(100);
+    const back = b.cluster.seek(a.cluster.self, signal);
+    await world.advance(100);
+    expect(await back).to.deep.equal({ id: 'a', address: 'http://elsewhere:1' });
   });
 
   it('does not believe a look that was under way when a connection was refused', async () => {

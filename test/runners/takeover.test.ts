@@ -45,6 +45,17 @@ describe('a runner whose owner is dead', () => {
     expect(nomad.metaOf(id).owner).to.equal('a');
   });
 
+  it('is not taken from one that has started a moment ago, of which only Nomad knows', async () => {
+    const { a, b, nomad } = replicas;
+    const { id } = await a.claim();
+    await settle();
+    const [newcomer] = b.cluster.living().filter((each) => each.id === 'a');
+    await replicas.lose('a');
+    if (newcomer) b.cluster.newcomers.set(newcomer.id, newcomer);
+    expect(await b.locate(id)).to.deep.equal({ kind: 'elsewhere', owner: newcomer });
+    expect(nomad.metaOf(id).owner).to.equal('a');
+  });
+
   it('is given up by the one that was taken for dead as soon as it hears of it, and is not purged', async () => {
     const { a, b, nomad, clock } = replicas;
     const runner = await a.claim(60);

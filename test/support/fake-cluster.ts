@@ -44,6 +44,15 @@ export class FakeCluster implements Cluster {
     return this.#living.get(id);
   }
 
+  /** Who has started and was not heard of yet. */
+  readonly newcomers = new Map<ReplicaId, Replica>();
+
+  seek(id: ReplicaId): Promise<Replica | undefined> {
+    const newcomer = this.newcomers.get(id);
+    if (newcomer) this.add(id, newcomer.address);
+    return Promise.resolve(this.find(id));
+  }
+
   /** By the last digit of the name, so that a test can tell. */
   assignee(name: string): ReplicaId {
     const living = this.living().map(({ id }) => id);

@@ -10,6 +10,7 @@ export class Wire implements AsyncDisposable {
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
   #isFrozen = false;
+  #isNextLost = false;
 
   private constructor(server: Server, target: URL) {
     const address = server.address();
@@ -31,6 +32,11 @@ export class Wire implements AsyncDisposable {
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();
   }
 
+  /** Resets the next connection as soon as something is said on it. */
+  loseNext(): void {
+    this.#isNextLost = true;
+  }
+
   /** Resets all connections, as the end of a process does. */
   cut(): void {
     for (const pair of this.#pairs) for (const socket of pair) socket.resetAndDestroy();
@@ -50,6 +56,11 @@ export class Wire implements AsyncDisposable {
 
   #join(near: Socket, { hostname, port }: URL): void {
     this.made += 1;
+    if (this.#isNextLost) {
+      this.#isNextLost = false;
+      near.once('data', () => near.resetAndDestroy());
+      return;
+    }
     const far = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
     const pair = [near, far] as const;
     this.#pairs.add(pair);

@@ -73,36 +73,42 @@ export class Forwarder {
    * The answer of the replica that has the runner; undefined where that is this one, now at the latest.
    * OWNER_UNREACHABLE where no owner answers, and as `locate` rejects.
    */
-  async reach(runnerId: string, errand: Errand): Promise<OwnersReply | undefined> {
-    const { runners, cluster, clock } = this.#deps;
-    const { requestSignal } = contextOf(errand.req);
-    using limit = new AnswerLimit(clock, `the replica that has runner ${runnerId} does not answer`);
-    const signal = AbortSignal.any([requestSignal, limit.signal]);
-    for (let tries = 1; ; tries += 1) {
-      const found = await orAbort(runners.locate(runnerId, signal), signal);
-      if (found.kind === 'own') return undefined;
-      const { owner } = found;
-      const reply = await this.#ask(owner, errand, limit, signal);
-      if (reply.kind !== 'unheard') return { ...reply, owner };
-      if (reply.isRefused) cluster.suspect(owner.id);
-      if (tries === MAX_TRIES) throw notReached(runnerId);
-    }
+  reach(runnerId: string, errand: Errand): Promise<OwnersReply | undefined> {
+    return this.#reach(`the replica that has runner ${runnerId.slice(0, 80)}`, errand, async (signal) => {
+      const found = await this.#deps.runners.locate(runnerId, signal);
+      return found.kind === 'own' ? undefined : found.owner;
+    });
   }
 
   /**
    * The answer of the one other replica that can have an execution; undefined where there is none, so that the execution is
-   * not either. OWNER_UNREACHABLE where it is and does not answer.
+   * not either. OWNER_UNREACHABLE where it is and does not answer, and as `seek` rejects.
    */
   async reachReplica(id: ReplicaId, errand: Errand): Promise<OwnersReply | undefined> {
+    const { cluster } = this.#deps;
+    if (id === cluster.self) return undefined;
+    return this.#reach(`the replica ${id}`, errand, (signal) => cluster.seek(id, signal));
+  }
+
+  /** Asks whoever is found, again and again as long as nothing was carried out. */
+  async #reach(
+    whom: string,
+    errand: Errand,
+    find: (signal: AbortSignal) => Promise<Replica | undefined>,
+  ): Promise<OwnersReply | undefined> {
     const { cluster, clock } = this.#deps;
-    const owner = id === cluster.self ? undefined : cluster.find(id);
-    if (!owner) return undefined;
-    using limit = new AnswerLimit(clock, `the replica ${id} does not answer`);
+    using limit = new AnswerLimit(clock, `${whom} does not answer`);
     const signal = AbortSignal.any([contextOf(errand.req).requestSignal, limit.signal]);
-    const reply = await this.#ask(owner, errand, limit, signal);
-    if (reply.kind !== 'unheard') return { ...reply, owner };
-    if (reply.isRefused) cluster.suspect(owner.id);
-    return undefined;
+    for (let tries = 1; ; tries += 1) {
+      const owner = await orAbort(find(signal), signal);
+      if (!owner) return undefined;
+      const reply = await this.#ask(owner, errand, limit, signal);
+      if (reply.kind !== 'unheard') return { ...reply, owner };
+      if (reply.isRefused) cluster.suspect(owner.id);
+      if (tries === MAX_TRIES) {
+        throw new ServiceError('OWNER_UNREACHABLE', `${whom} does not answer at this moment; try again`);
+      }
+    }
   }
 
   async #ask(owner: Replica, errand: Errand, limit: AnswerLimit, signal: AbortSignal): Promise<Reply> {
@@ -160,11 +166,4 @@ export class Forwarder {
       { method, url },
     );
   }
-}
-
-function notReached(runnerId: string): ServiceError {
-  return new ServiceError(
-    'OWNER_UNREACHABLE',
-    `no replica answers for runner ${runnerId.slice(0, 80)} at this moment; try again`,
-  );
 }

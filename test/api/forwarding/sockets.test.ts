@@ -92,6 +92,19 @@ describe('WebSockets of a runner of another replica', () => {
     expect(pair.nearCluster.suspected).to.deep.equal(['far']);
   });
 
+  it('are looked for at a replica that has started a moment ago, and once more where the connection was lost', async () => {
+    await using pair = await ApiPair.open();
+    const { near, nearCluster, farReplica, wire } = pair;
+    const runnerId = await pair.claim();
+    nearCluster.remove(farReplica.id);
+    nearCluster.newcomers.set(farReplica.id, farReplica);
+    wire.loseNext();
+    const id = newExecutionId(systemRandomness, farReplica.id);
+    const url = `${near.base.replace('http', 'ws')}/runners/${runnerId}/websocket?executionID=${id}`;
+    expect(await upgradeStatus(url, {}), 'the word of the other').to.equal(404);
+    expect(wire.made).to.equal(2);
+  });
+
   it('end the program of a client that vanishes', async () => {
     await using pair = await ApiPair.open();
     const client = await SocketClient.open(await prepare(pair));
