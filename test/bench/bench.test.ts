@@ -8,7 +8,17 @@ import { judge } from './limits.js';
 import { parseOptions } from './options.js';
 
 const bench = path.join(import.meta.dirname, 'bench.ts');
-const FIGURES = ['latency', 'session', 'keystrokes', 'output', 'files', 'session-load', 'forks', 'soak'];
+const FIGURES = [
+  'latency',
+  'session',
+  'keystrokes',
+  'output',
+  'files',
+  'session-load',
+  'forks',
+  'soak',
+  'scale',
+];
 
 describe('npm run bench', () => {
   it('measures on every path, and says so in JSON', () => {
@@ -22,7 +32,8 @@ describe('npm run bench', () => {
       expect(status, stderr).to.equal(0);
       expect(stdout)
         .to.match(/(sandbox|process) driver/)
-        .and.to.contain('| next execute, exit |');
+        .and.to.contain('| next execute, exit |')
+        .and.to.match(/claims at 20 a second, refused \| 0.00 \|/);
       const { figures } = JSON.parse(readFileSync(file, 'utf8')) as { figures: Figure[] };
       expect(figures.filter(({ samples }) => samples.some((each) => !Number.isFinite(each)))).to.deep.equal(
         [],
@@ -34,7 +45,7 @@ describe('npm run bench', () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
-  }).timeout(120_000);
+  }).timeout(180_000);
 
   it('tells which limits hold', () => {
     const figure = (name: string, party: Figure['party'], samples: number[]): Figure => ({
@@ -63,8 +74,8 @@ describe('npm run bench', () => {
       pool: 3,
       agent: ['--driver', 'process'],
     });
-    expect(parseOptions(['check']).figures).to.include.members(['latency', 'forks', 'soak']);
-    expect(parseOptions([]).figures).not.to.include('soak');
+    expect(parseOptions(['check']).figures).to.include.members(['latency', 'forks', 'soak', 'scale']);
+    expect(parseOptions([]).figures).not.to.include('soak').and.not.to.include('scale');
     expect(() => parseOptions(['latencies'])).to.throw('there is no figure latencies');
     expect(() => parseOptions(['--pool', '0'])).to.throw('--pool');
   });

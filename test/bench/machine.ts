@@ -33,3 +33,8 @@ export function describeLoad(): string {
     .map((each) => each.toFixed(1))
     .join(' ')}`;
 }
+
+/** Processor time that all programs of the machine have used, in milliseconds. */
+export function machineCpuMs(): number {
+  return cpus().reduce((sum, { times: { user, nice, sys, irq } }) => sum + user + nice + sys + irq, 0);
+}

@@ -3,7 +3,7 @@ import { quantile } from '../figures.js';
 import { arrive } from '../open-loop.js';
 import type { Usage } from '../process.js';
 import { ScaleStack } from '../scale-stack.js';
-import { describeLoad } from '../machine.js';
+import { describeLoad, machineCpuMs } from '../machine.js';
 import type { AloneMeasure, Scale } from './measure.js';
 import { pause, Samples, timed } from './measure.js';
 
@@ -75,28 +75,33 @@ async function listings(stack: ScaleStack, note: Note): Promise<void> {
 
 async function claims(stack: ScaleStack, amount: Scale, note: Note): Promise<void> {
   const { scaleClaimsPerSecond: perSecond, scaleSeconds: seconds } = amount;
-  const parts = [stack.service, stack.agent];
-  const before = await Promise.all(parts.map((each) => each.usage()));
+  const [before, ownBefore, allBefore] = [await usageOf(stack), ownCpuMs(), machineCpuMs()];
   const { latenciesMs, failures } = await arrive(perSecond, seconds, (n) => claim(stack, n));
-  const after = await Promise.all(parts.map((each) => each.usage()));
+  const [after, own, all] = [await usageOf(stack), ownCpuMs() - ownBefore, machineCpuMs() - allBefore];
   const name = `claims at ${perSecond} a second`;
   for (const latencyMs of latenciesMs) note(name, latencyMs, 'ms');
   note(`${name}, p99`, quantile(latenciesMs, 0.99), 'ms');
   note(`${name}, longest`, Math.max(...latenciesMs), 'ms');
   note(`${name}, refused`, failures);
-  ['service', 'agent'].forEach((part, n) => {
-    const [first, last] = [before[n], after[n]];
-    if (!first || !last) return;
-    note(
-      `processor time of the ${part} for a claim and a refill`,
-      (last.cpuMs - first.cpuMs) / latenciesMs.length,
-      'ms',
-    );
-    if (part === 'service') {
-      note('longest block of the loop while claiming', blockOf(last), 'ms');
-      note('resident memory after the claims', last.residentBytes / 1e6, 'MB');
-    }
-  });
+  const service = after.service.cpuMs - before.service.cpuMs;
+  const agent = after.agent.cpuMs - before.agent.cpuMs;
+  note('processor time of the service for a claim and a refill', service / latenciesMs.length, 'ms');
+  note('processor time of the agent for a claim and a refill', agent / latenciesMs.length, 'ms');
+  // Where this is not small the latencies are those of a busy machine.
+  const others = Math.max(0, all - own - service - agent) / seconds;
+  note('processor time of other programs, each second of claiming', others, 'ms');
+  note('longest block of the loop while claiming', blockOf(after.service), 'ms');
+  note('resident memory after the claims', after.service.residentBytes / 1e6, 'MB');
+}
+
+async function usageOf({ service, agent }: ScaleStack): Promise<{ service: Usage; agent: Usage }> {
+  const [ofService, ofAgent] = await Promise.all([service.usage(), agent.usage()]);
+  return { service: ofService, agent: ofAgent };
+}
+
+function ownCpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
 }
 
 /**
