@@ -59,8 +59,18 @@ export class CommandOutcome {
     if (this.#streams.every((stream) => stream.ended)) {
       this.settle({ kind: 'exited', exitCode: this.#exitCode });
     } else if (!this.#paused) {
-      this.#grace = this.#clock.setTimer(MARKER_GRACE_MS, () => this.cutOff());
+      this.#waitForMarkers(MARKER_GRACE_MS);
     }
+  }
+
+  /**
+   * In two steps: a process that was stopped for a while finds its timers due before it reads what waits on its sockets,
+   * and that may be the output.
+   */
+  #waitForMarkers(graceMs: number): void {
+    this.#grace = this.#clock.setTimer(graceMs / 2, () => {
+      this.#grace = this.#clock.setTimer(graceMs / 2, () => this.cutOff());
+    });
   }
 
   pause(): void {
