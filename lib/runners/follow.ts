@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { orAbort } from '../base/abort.js';
 import { Backoff } from '../base/backoff.js';
 import type { Clock } from '../base/clock.js';
-import { messageOf, ServiceError } from '../base/errors.js';
+import { hasCode, messageOf, ServiceError } from '../base/errors.js';
 import type { Randomness } from '../base/ids.js';
 import type { Logger } from '../base/log.js';
 import type { EventTopic, Nomad } from '../nomad/api.js';
@@ -69,16 +69,34 @@ export class Follower {
     const { clock } = this.#deps;
     while (!signal.aborted) {
       const since = clock.monotonicMs();
+      let isAway = false;
       try {
         await this.#session(signal);
       } catch (error) {
         if (signal.aborted) break;
         this.#lost(error);
+        isAway = hasCode(error, 'NOMAD_UNREACHABLE', 'NOMAD_OVERLOADED');
       }
       if (clock.monotonicMs() - since >= GOOD_SESSION_MS) this.#backoff.reset();
-      await clock.sleep(this.#backoff.nextMs(), signal);
+      await this.#pause(isAway, signal);
     }
     this.#following = false;
+  }
+
+  /** After a failure. Where Nomad was away, the pause is over as soon as it answers a cheap question. */
+  async #pause(isAway: boolean, signal: AbortSignal): Promise<void> {
+    const { clock, nomad } = this.#deps;
+    const endMs = clock.monotonicMs() + this.#backoff.nextMs();
+    for (;;) {
+      const leftMs = Math.max(0, endMs - clock.monotonicMs());
+      await clock.sleep(isAway ? Math.min(leftMs, CHECK_INTERVAL_MS) : leftMs, signal);
+      if (clock.monotonicMs() >= endMs || signal.aborted) return;
+      const answers = await orAbort(nomad.leader(signal), signal).then(
+        () => true,
+        () => false,
+      );
+      if (answers) return;
+    }
   }
 
   /** One connection, from the subscription to whatever ends it. Always throws, unless `signal` aborts. */

@@ -116,6 +116,19 @@ describe('following Nomad', () => {
     expect(statistics()).to.include({ idleRunners: 2, usedRunners: 1, state: 'ready' });
   });
 
+  it('is whole again within seconds of the return of Nomad, however long the pauses have become', async () => {
+    fixture = await startRunners();
+    const { nomad, clock, manager } = fixture;
+    nomad.before = unreachable;
+    nomad.cut();
+    await clock.advance(120_000);
+    const attempts = nomad.callsOf('subscribe').length;
+    while (nomad.callsOf('subscribe').length === attempts) await clock.advance(100);
+    nomad.before = () => undefined; // a pause of 20 s has just begun
+    await clock.advance(6_000);
+    expect(manager.nomadReachable).to.equal(true);
+  });
+
   it('registers nothing while it cannot see what there is', async () => {
     fixture = await startRunners();
     const { nomad, clock, claim } = fixture;
