@@ -173,7 +173,10 @@ export class WebSocketGateway {
     try {
       const reply = await this.#crossing.open(upgrade.runnerId, upgrade.target.operation, req, res);
       connection.off('error', leave).off('close', leave);
-      if (this.#isStopping) throw new ServiceError('STOPPED', 'the service is stopping');
+      if (this.#isStopping) {
+        drop(reply);
+        throw new ServiceError('STOPPED', 'the service is stopping');
+      }
       if (!reply) this.#accept(upgrade);
       else if (reply.kind === 'upgraded') this.#relay(upgrade, reply);
       else await this.#passRefusal(upgrade, reply.response);
@@ -229,6 +232,12 @@ export class WebSocketGateway {
     answerOn(refused);
     await relayAnswer(response, refused.res);
   }
+}
+
+/** Leaves the owner, whose reply nobody takes. */
+function drop(reply: OwnersReply | undefined): void {
+  if (reply?.kind === 'upgraded') reply.connection.destroy();
+  else reply?.response.destroy();
 }
 
 /** Prepares a plain answer on a connection that was to be upgraded; it is closed after it. */
