@@ -45,5 +45,6 @@ export function watchOwner(options: OwnerWatchOptions): () => void {
     unsubscribe();
     timer?.cancel();
   };
+  look(); // it may have died before it is watched
   return stop;
 }

@@ -52,8 +52,14 @@ export class RelayedCommands {
   }
 }
 
+/** Undefined also for what is no JSON: it is the client's to judge, and no reason to end here. */
 function idIn(text: string): string | undefined {
-  const message: unknown = JSON.parse(text);
+  let message: unknown;
+  try {
+    message = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
   if (typeof message !== 'object' || message === null || !('id' in message)) return undefined;
   return typeof message.id === 'string' ? message.id : undefined;
 }
