@@ -3,9 +3,11 @@ import { replicaId } from '../base/ids.js';
 
 /** Where replicas keep in Nomad's Variables what they tell each other. */
 export const PREFIX = 'serai/';
+/** The lease of who leads: lease.ts. */
 export const LEASE_PATH = `${PREFIX}lease`;
 const REPLICAS = `${PREFIX}replicas/`;
 
+/** The variable of a replica: registration.ts. */
 export function replicaPath(id: ReplicaId): string {
   return REPLICAS + id;
 }

@@ -26,6 +26,7 @@ export function onTemplateJob(draft: Draft, stored: StoredEnvironment): void {
   if (draft.synced && !stored.deleting) draft.effect({ kind: 'inspect-template', id });
 }
 
+/** A template of which an event told is there, and is no replay. */
 export function onTemplateFound(draft: Draft, stored: StoredEnvironment): void {
   if (draft.pool(stored.environment.id) || isDeletedTemplate(draft, stored)) return;
   takeIn(draft, stored);

@@ -6,8 +6,9 @@ import { Lives } from '../../lib/runners/lives.js';
 import type { Effect, Listing, Observation } from '../../lib/runners/observation.js';
 import { reconcile } from '../../lib/runners/reconcile.js';
 import type { IdleRunner } from '../../lib/runners/runner.js';
-import type { Counts, Runner } from '../../lib/runners/state.js';
-import { commit, countOf, createState, environmentOf, NO_COUNTS } from '../../lib/runners/state.js';
+import type { Runner } from '../../lib/runners/state.js';
+import { commit, createState, environmentOf } from '../../lib/runners/state.js';
+import { assertCounts } from './counts.js';
 import { anEnvironment } from './environments.js';
 import { Truth } from './truth.js';
 
@@ -67,7 +68,7 @@ export class Run {
     expect(JSON.stringify([...(this.state.members.get(this.environment.id) ?? [])])).to.equal(before);
     commit(this.state, step.changes);
     for (const part of [this.#lives, this.#order]) part.follow(step.changes);
-    this.#assertCounts();
+    assertCounts(this.state);
     this.#assertLives();
     for (const effect of step.effects) {
       if (effect.kind === 'claimed') this.handed.set(effect.id, (this.handed.get(effect.id) ?? 0) + 1);
@@ -294,13 +295,5 @@ export class Run {
   #restartsOf(id: RunnerId): number {
     const record = currentOf(this.members().find((runner) => runner.id === id)?.allocations ?? []);
     return record?.task?.restarts ?? 0;
-  }
-
-  #assertCounts(): void {
-    for (const pool of this.state.pools.values()) {
-      const counts: Record<keyof Counts, number> = { ...NO_COUNTS };
-      for (const runner of this.members()) counts[countOf(runner, pool.stored)] += 1;
-      expect(pool.counts).to.deep.equal(counts);
-    }
   }
 }

@@ -20,6 +20,7 @@ import type { OwnerAgents } from './owner-agents.js';
 
 const CONNECT_MS = 2000;
 
+/** What `ask` sends, and what ends it. */
 export interface Question {
   /** Base address of the replica. */
   readonly address: URL;
@@ -39,6 +40,7 @@ export interface Question {
   readonly progress: AskProgress;
 }
 
+/** Called while a request is on its way, each at most once. */
 export interface AskProgress {
   /** Head and body are sent. */
   sent(): void;
@@ -46,6 +48,7 @@ export interface AskProgress {
   continued(): void;
 }
 
+/** What came of a request. */
 export type Reply =
   | { readonly kind: 'answered'; readonly response: IncomingMessage; readonly isBodySent: boolean }
   | {
@@ -128,7 +131,7 @@ export function ask(question: Question): Promise<Reply> {
 function lost(cause: Error | undefined): ServiceError {
   return new ServiceError(
     'OWNER_UNREACHABLE',
-    'the replica that has the runner was lost while it worked on the request, which may or may not be carried out',
+    'the replica that has the runner was lost while it worked on the request, which may or may not have been carried out',
     { cause },
   );
 }

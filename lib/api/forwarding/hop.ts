@@ -17,6 +17,7 @@ import { replicaId } from '../../base/ids.js';
 
 /** On requests the mark above; on the answer to one, `not-owner` where the receiver does not have the runner. */
 export const HOP_HEADER = 'serai-hop';
+/** Value of the header on such an answer. */
 export const NOT_OWNER = 'not-owner';
 
 /** What the sender tells. */
@@ -37,6 +38,7 @@ export interface HopTarget {
   readonly url: string;
 }
 
+/** Makes and reads marks with one secret. */
 export class HopSeal {
   readonly #secret: string;
 

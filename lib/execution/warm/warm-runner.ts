@@ -75,3 +75,10 @@ export function take(slot: Slot): void {
   slot.timer = undefined;
   slot.place = { name: 'leased' };
 }
+
+/** A session in the hands of whoever runs a command in it, and the place to which it goes back. */
+export interface Leased {
+  readonly runner: WarmRunner;
+  readonly slot: Slot;
+  readonly session: CommandSession;
+}

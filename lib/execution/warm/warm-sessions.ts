@@ -27,7 +27,7 @@ import { settlesWithin } from '../within.js';
 import type { OpenerDeps } from './opener.js';
 import { Opener } from './opener.js';
 import { OpeningQueue } from './opening-queue.js';
-import type { Slot, WarmRunner } from './warm-runner.js';
+import type { Leased, Slot, WarmRunner } from './warm-runner.js';
 import { createSlot, slotsOf, take } from './warm-runner.js';
 
 export interface WarmSessionsDeps extends OpenerDeps {
@@ -292,10 +292,4 @@ export class WarmSessions implements SessionSource, ScriptRunner, PoolListener, 
     this.#runners.clear();
     this.#state = 'stopped';
   }
-}
-
-interface Leased {
-  readonly runner: WarmRunner;
-  readonly slot: Slot;
-  readonly session: CommandSession;
 }
