@@ -29,7 +29,7 @@ const PARALLEL_LOOKS = 20;
 export class Witness {
   readonly #deps: WitnessDeps;
   readonly #slots = new Slots(PARALLEL_LOOKS);
-  readonly #lookedAt = new Set<RunnerId>();
+  readonly #looks = new Map<RunnerId, 'under way' | 'again'>();
   /** What was told of once: unreadable templates, runners without an environment. */
   readonly #told = new Set<string>();
 
@@ -106,25 +106,37 @@ export class Witness {
     }
   }
 
-  /** Looks at a runner of which only the name is known; once at a time for each. */
+  /**
+   * Looks at a runner of which only the name is known; once at a time for each. Asked for again meanwhile, it looks again:
+   * the answer on its way may be older than the event that asks.
+   */
   look(id: RunnerId): void {
-    const { nomad, world, log, background } = this.#deps;
-    if (this.#lookedAt.has(id)) return;
-    this.#lookedAt.add(id);
+    const { log, background } = this.#deps;
+    if (this.#looks.has(id)) {
+      this.#looks.set(id, 'again');
+      return;
+    }
     background.run(async (signal) => {
-      try {
-        const [job, allocations] = await this.#slots.with(
-          () => Promise.all([nomad.jobs.get(id, signal), nomad.jobs.allocations(id, signal)]),
-          signal,
-        );
-        world.dispatch({ kind: 'inspected', id, job: job && readRunnerJob(job), allocations });
-      } catch (error) {
-        // The next listing tells as well.
-        if (!signal.aborted) log.debug('a runner could not be looked at', { runnerId: id, error });
-      } finally {
-        this.#lookedAt.delete(id);
-      }
+      do {
+        this.#looks.set(id, 'under way');
+        try {
+          await this.#lookOnce(id, signal);
+        } catch (error) {
+          // The next listing tells as well.
+          if (!signal.aborted) log.debug('a runner could not be looked at', { runnerId: id, error });
+        }
+      } while (this.#looks.get(id) === 'again' && !signal.aborted);
+      this.#looks.delete(id);
     });
+  }
+
+  async #lookOnce(id: RunnerId, signal: AbortSignal): Promise<void> {
+    const { nomad, world } = this.#deps;
+    const [job, allocations] = await this.#slots.with(
+      () => Promise.all([nomad.jobs.get(id, signal), nomad.jobs.allocations(id, signal)]),
+      signal,
+    );
+    world.dispatch({ kind: 'inspected', id, job: job && readRunnerJob(job), allocations });
   }
 
   /** Looks at the template of an environment that an event told of. */

@@ -26,6 +26,25 @@ describe('the pools of several replicas', () => {
     for (const replica of [a, b]) expect(replica.statistics(8)).to.include({ idleRunners: 3 });
   });
 
+  it('are known to one that looked at a runner before it ran, and heard that it runs before the answer came', async () => {
+    const { a, b, nomad } = replicas;
+    const held = gate();
+    nomad.autoStart = false;
+    nomad.after = ({ op, id }) =>
+      op === 'allocations.list' && id.startsWith('8-') ? held.promise : undefined;
+    await a.manager.putEnvironment(anEnvironment({ id: 8, prewarmingPoolSize: 1 }));
+    await settle();
+    const [id = ''] = nomad.runnerJobs(8);
+    const { id: allocationId } = nomad.place(id);
+    await settle(); // the one that did not register it looks at it
+    nomad.run(allocationId);
+    await settle();
+    held.open();
+    await settle();
+    for (const replica of [a, b])
+      expect(replica.statistics(8)).to.include({ idleRunners: 1, pendingRunners: 0 });
+  });
+
   it('are not filled any more by one whose lease ran out while it did so', async () => {
     const { a, nomad } = replicas;
     a.cluster.leads = false; // time alone ended it: nobody tells
