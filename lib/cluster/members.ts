@@ -23,7 +23,7 @@ interface Member {
   changedMs: number;
   /** Watched time since when it was silent at the last look. */
   silentMs: number;
-  doubt: Doubt | undefined;
+  suspicion: Suspicion | undefined;
   /** Where it is, and when that was read; undefined while that is not known. */
   address: { readonly text: string; readonly readMs: number } | undefined;
   /** Its process, as far as that was read. */
@@ -39,7 +39,7 @@ export interface Profile {
 }
 
 /** A connection was refused. */
-interface Doubt {
+interface Suspicion {
   /** True once a look has begun since then: one that was under way may show what was before. */
   isLookedAt: boolean;
   /** The index that is no sign of life, once a look has shown it. */
@@ -56,7 +56,7 @@ export class Members {
 
   /** To be told before a look is asked for. */
   beginLook(): void {
-    for (const { doubt } of this.#members.values()) if (doubt) doubt.isLookedAt = true;
+    for (const { suspicion } of this.#members.values()) if (suspicion) suspicion.isLookedAt = true;
   }
 
   /** Takes in all the rows that a look showed. */
@@ -90,9 +90,9 @@ export class Members {
     const member = this.#members.get(id);
     if (!member) return;
     const isAnotherProcess = member.boot !== undefined && boot !== undefined && member.boot !== boot;
-    if (isAnotherProcess && member.doubt?.isLookedAt === true) member.doubt = undefined;
-    // One in doubt is not believed, and is read again at the next look.
-    if (member.doubt) return;
+    if (isAnotherProcess && member.suspicion?.isLookedAt === true) member.suspicion = undefined;
+    // One under suspicion is not believed, and is read again at the next look.
+    if (member.suspicion) return;
     member.boot = boot;
     member.address = address === undefined ? undefined : { text: address, readMs: answeredMs };
   }
@@ -101,7 +101,7 @@ export class Members {
   suspect(id: ReplicaId): void {
     const member = this.#members.get(id);
     if (!member) return;
-    member.doubt = { isLookedAt: false, since: undefined };
+    member.suspicion = { isLookedAt: false, since: undefined };
     member.address = undefined;
   }
 
@@ -123,7 +123,7 @@ function newMember(row: Pick<Member, 'id' | 'path' | 'modifyIndex'>, { answeredM
     ...row,
     changedMs: answeredMs,
     silentMs: 0,
-    doubt: undefined,
+    suspicion: undefined,
     address: undefined,
     boot: undefined,
   };
@@ -131,10 +131,10 @@ function newMember(row: Pick<Member, 'id' | 'path' | 'modifyIndex'>, { answeredM
 
 function see(member: Member, modifyIndex: number, { askedMs, answeredMs }: Look): void {
   const wasAlive = isAlive(member);
-  const { doubt } = member;
-  if (doubt?.isLookedAt) {
-    doubt.since ??= modifyIndex;
-    if (doubt.since !== modifyIndex) member.doubt = undefined;
+  const { suspicion } = member;
+  if (suspicion?.isLookedAt) {
+    suspicion.since ??= modifyIndex;
+    if (suspicion.since !== modifyIndex) member.suspicion = undefined;
   }
   if (member.modifyIndex !== modifyIndex) {
     member.modifyIndex = modifyIndex;
@@ -145,6 +145,6 @@ function see(member: Member, modifyIndex: number, { askedMs, answeredMs }: Look)
   if (!wasAlive && isAlive(member)) member.address = undefined;
 }
 
-function isAlive({ doubt, silentMs }: Member): boolean {
-  return !doubt && silentMs < SILENCE_MS;
+function isAlive({ suspicion, silentMs }: Member): boolean {
+  return !suspicion && silentMs < SILENCE_MS;
 }

@@ -21,7 +21,7 @@ import type { OwnerAgents } from './owner-agents.js';
 const CONNECT_MS = 2000;
 
 /** What `ask` sends, and what ends it. */
-export interface Question {
+export interface OwnerRequest {
   /** Base address of the replica. */
   readonly address: URL;
   readonly agents: OwnerAgents;
@@ -64,8 +64,8 @@ export type Reply =
  * Asks once. OWNER_UNREACHABLE where the owner cannot be connected to in time, or is lost while it may be at work; the
  * reason of the signal. After an answer the body goes on to stream until the owner closes or has all of it.
  */
-export function ask(question: Question): Promise<Reply> {
-  const { address, agents, method, target, headers, body, clock, signal, lostSignal, progress } = question;
+export function ask(options: OwnerRequest): Promise<Reply> {
+  const { address, agents, method, target, headers, body, clock, signal, lostSignal, progress } = options;
   const isEncrypted = address.protocol === 'https:';
   return new Promise((resolve, reject) => {
     const agent: Agent = isEncrypted ? agents.encrypted : agents.plain;

@@ -5,7 +5,7 @@ import type { Runners } from '../../runners/api.js';
 import { contextOf } from '../context.js';
 import type { Operation } from '../operations/operation.js';
 import { openSocket } from '../operations/runners.js';
-import type { Errand, Forwarder, OwnersReply } from './forwarder.js';
+import type { ForwardedRequest, Forwarder, OwnersReply } from './forwarder.js';
 import { HOP_HEADER, NOT_OWNER } from './hop.js';
 import { relayAnswer } from './relay.js';
 
@@ -29,8 +29,12 @@ export class Crossing {
    * The owner's reply to a request for a runner that is not here; undefined where it has become one for this replica. What
    * another replica passed on goes no further: OWNER_UNREACHABLE, with a sign for that one.
    */
-  async reach(runnerId: string, errand: Errand, res: ServerResponse): Promise<OwnersReply | undefined> {
-    if (!contextOf(errand.req).hop) return await this.#forwarder?.reach(runnerId, errand);
+  async reach(
+    runnerId: string,
+    forwarded: ForwardedRequest,
+    res: ServerResponse,
+  ): Promise<OwnersReply | undefined> {
+    if (!contextOf(forwarded.req).hop) return await this.#forwarder?.reach(runnerId, forwarded);
     res.setHeader(HOP_HEADER, NOT_OWNER);
     throw new ServiceError(
       'OWNER_UNREACHABLE',
@@ -45,11 +49,11 @@ export class Crossing {
     req: IncomingMessage,
     res: ServerResponse,
   ): Promise<OwnersReply | undefined> {
-    const errand = { req, operation, isUpgrade: true };
+    const forwarded = { req, operation, isUpgrade: true };
     const named =
       operation === openSocket ? replicaOfExecution(openSocket.parseQuery(req).executionID) : undefined;
-    if (named === undefined || !this.#forwarder) return await this.reach(runnerId, errand, res);
-    const reply = contextOf(req).hop ? undefined : await this.#forwarder.reachReplica(named, errand);
+    if (named === undefined || !this.#forwarder) return await this.reach(runnerId, forwarded, res);
+    const reply = contextOf(req).hop ? undefined : await this.#forwarder.reachReplica(named, forwarded);
     if (reply) return reply;
     throw new ServiceError(
       'EXECUTION_NOT_FOUND',

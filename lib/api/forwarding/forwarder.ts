@@ -45,7 +45,7 @@ export interface ForwarderDeps {
 }
 
 /** What is passed on. */
-export interface Errand {
+export interface ForwardedRequest {
   readonly req: IncomingMessage;
   readonly operation: Operation;
   readonly isUpgrade: boolean;
@@ -73,8 +73,8 @@ export class Forwarder {
    * The answer of the replica that has the runner; undefined where that is this one, now at the latest.
    * OWNER_UNREACHABLE where no owner answers, and as `locate` rejects.
    */
-  reach(runnerId: string, errand: Errand): Promise<OwnersReply | undefined> {
-    return this.#reach(`the replica that has runner ${runnerId.slice(0, 80)}`, errand, async (signal) => {
+  reach(runnerId: string, forwarded: ForwardedRequest): Promise<OwnersReply | undefined> {
+    return this.#reach(`the replica that has runner ${runnerId.slice(0, 80)}`, forwarded, async (signal) => {
       const found = await this.#deps.runners.locate(runnerId, signal);
       return found.kind === 'own' ? undefined : found.owner;
     });
@@ -84,25 +84,25 @@ export class Forwarder {
    * The answer of the one other replica that can have an execution; undefined where there is none, so that the execution is
    * not either. OWNER_UNREACHABLE where it is and does not answer, and as `seek` rejects.
    */
-  async reachReplica(id: ReplicaId, errand: Errand): Promise<OwnersReply | undefined> {
+  async reachReplica(id: ReplicaId, forwarded: ForwardedRequest): Promise<OwnersReply | undefined> {
     const { cluster } = this.#deps;
     if (id === cluster.self) return undefined;
-    return this.#reach(`the replica ${id}`, errand, (signal) => cluster.seek(id, signal));
+    return this.#reach(`the replica ${id}`, forwarded, (signal) => cluster.seek(id, signal));
   }
 
   /** Asks whoever is found, again and again as long as nothing was carried out. */
   async #reach(
     whom: string,
-    errand: Errand,
+    forwarded: ForwardedRequest,
     find: (signal: AbortSignal) => Promise<Replica | undefined>,
   ): Promise<OwnersReply | undefined> {
     const { cluster, clock } = this.#deps;
     using limit = new AnswerLimit(clock, `${whom} does not answer`);
-    const signal = AbortSignal.any([contextOf(errand.req).requestSignal, limit.signal]);
+    const signal = AbortSignal.any([contextOf(forwarded.req).requestSignal, limit.signal]);
     for (let tries = 1; ; tries += 1) {
       const owner = await orAbort(find(signal), signal);
       if (!owner) return undefined;
-      const reply = await this.#ask(owner, errand, limit, signal);
+      const reply = await this.#ask(owner, forwarded, limit, signal);
       if (reply.kind !== 'unheard') return { ...reply, owner };
       if (reply.isRefused) cluster.suspect(owner.id);
       if (tries === MAX_TRIES) {
@@ -111,9 +111,14 @@ export class Forwarder {
     }
   }
 
-  async #ask(owner: Replica, errand: Errand, limit: AnswerLimit, signal: AbortSignal): Promise<Reply> {
+  async #ask(
+    owner: Replica,
+    forwarded: ForwardedRequest,
+    limit: AnswerLimit,
+    signal: AbortSignal,
+  ): Promise<Reply> {
     const { cluster, clock } = this.#deps;
-    const { req, operation, isUpgrade } = errand;
+    const { req, operation, isUpgrade } = forwarded;
     const address = new URL(owner.address);
     const context = contextOf(req);
     context.forwardedTo = owner.id;
