@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -124,6 +125,8 @@ export class ChaosStack implements AsyncDisposable {
       const flags = ['--port', '0', '--driver', 'process', '--die-with-parent'];
       const agent = scope.use(run('agent', [PROGRAM, 'agent', ...flags], {}));
       const nomad = await agent.printed(/agent ready (http:\/\/\S+)/);
+      // Runners share /tmp here, and a replica sweeps away what another process of its name has left there.
+      const ownName = randomUUID().slice(0, 8);
       const open = async (name: string): Promise<ChaosReplica> => {
         const port = String(await freePort());
         const proxy = await TcpProxy.open(nomad);
@@ -132,7 +135,7 @@ export class ChaosStack implements AsyncDisposable {
           NOMAD_ADDR: proxy.url,
           SERAI_SERVER_PORT: port,
           SERAI_CLUSTER_SECRET: 'the-secret-of-the-replicas',
-          SERAI_CLUSTER_REPLICA: name,
+          SERAI_CLUSTER_REPLICA: `${name}_${ownName}`,
         };
         const start = (boot: number) => run(`${name}-${boot}`, [PROGRAM, 'serve'], env);
         return scope.use(new ChaosReplica({ name, url: `http://127.0.0.1:${port}`, proxy, start }));

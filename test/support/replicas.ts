@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { DevAgent } from '../../lib/dev-agent/agent.js';
 import type { TaskDriver } from '../../lib/dev-agent/driver.js';
 import type { DriverName } from '../../lib/dev-agent/drivers.js';
@@ -162,8 +163,10 @@ export class Replicas<R extends TestReplica> implements AsyncDisposable {
     const agent = new DevAgent({ driver });
     await agent.start();
     const members: R[] = [];
+    // Runners share /tmp here, and a replica sweeps away what another process of its name has left there.
+    const ownName = randomUUID().slice(0, 8);
     for (let index = 0; index < count; index += 1) {
-      const name = `replica_${index}`;
+      const name = `replica_${index}_${ownName}`;
       const port = await freePort();
       const own = {
         SERAI_CLUSTER_SECRET: 'the-secret-of-the-replicas',
