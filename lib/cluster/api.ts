@@ -44,6 +44,8 @@ export interface Cluster {
   assignee(name: string): ReplicaId;
   /** A connection to it was refused: it counts as dead until its next heartbeat, or that of a new process. */
   suspect(id: ReplicaId): void;
+  /** Its name is another process's now, which may be elsewhere: its address is read again at the next look. */
+  moved(id: ReplicaId): void;
   /** Calls back after each change of `leads`, `living`, `isFenced` or `isInformed`. Returns the unsubscribe function. */
   onChange(listener: () => void): () => void;
 }

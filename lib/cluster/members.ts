@@ -105,6 +105,12 @@ export class Members {
     member.address = undefined;
   }
 
+  /** Its address is to be read again; until then it lives where it was. */
+  moved(id: ReplicaId): void {
+    const member = this.#members.get(id);
+    if (member?.address) member.address = { ...member.address, readMs: -Infinity };
+  }
+
   living(): Replica[] {
     return [...this.#members.values()].flatMap((member) => {
       const { id, address } = member;

@@ -128,6 +128,10 @@ export class SharedCluster implements Cluster, Lifecycle {
     this.#announce();
   }
 
+  moved(id: ReplicaId): void {
+    this.#members.moved(id);
+  }
+
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

@@ -38,6 +38,10 @@ export class Standalone implements Cluster {
     // Nobody else is there.
   }
 
+  moved(): void {
+    // Nobody else is there.
+  }
+
   onChange(): () => void {
     return () => undefined;
   }

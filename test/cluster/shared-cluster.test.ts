@@ -192,6 +192,18 @@ describe('a replica among others', () => {
     expect(world.store.get('serai/replicas/a'), 'is not removed by the fenced one').to.not.equal(undefined);
   });
 
+  it('is found at its new address at the next look, without being dead, once it is known to have moved', async () => {
+    await SimulatedReplica.start(world, 'a', 'http://elsewhere:7200');
+    await world.advance(6_000);
+    const told = tellings(b);
+    expect(b.cluster.find(a.cluster.self)?.address, 'as it was read').to.equal('http://a:7200');
+    b.cluster.moved(a.cluster.self);
+    expect(b.cluster.find(a.cluster.self)?.address, 'until the look').to.equal('http://a:7200');
+    await world.advance(2_000);
+    expect(b.cluster.find(a.cluster.self)?.address).to.equal('http://elsewhere:7200');
+    expect(told.filter((living) => !living.includes('a'))).to.deep.equal([]);
+  });
+
   it('leaves the name to a process that took it while it was stopping', async () => {
     const later = await SimulatedReplica.start(world, 'a');
     await world.advance(1_000);

@@ -11,6 +11,7 @@ export class FakeCluster implements Cluster {
   isInformed = true;
   trouble: string | undefined;
   readonly suspected: ReplicaId[] = [];
+  readonly displaced: ReplicaId[] = [];
   readonly #living = new Map<ReplicaId, Replica>();
   readonly #listeners = new Set<() => void>();
 
@@ -68,6 +69,10 @@ export class FakeCluster implements Cluster {
   suspect(id: ReplicaId): void {
     this.suspected.push(id);
     this.remove(id);
+  }
+
+  moved(id: ReplicaId): void {
+    this.displaced.push(id);
   }
 
   onChange(listener: () => void): () => void {

@@ -39,7 +39,11 @@ export class Wire implements AsyncDisposable {
 
   /** Resets all connections, as the end of a process does. */
   cut(): void {
-    for (const pair of this.#pairs) for (const socket of pair) socket.resetAndDestroy();
+    for (const socket of [...this.#pairs].flat()) {
+      // One that is ended already cannot be reset, and Node would keep its handle.
+      if (socket.writableEnded) socket.destroy();
+      else socket.resetAndDestroy();
+    }
   }
 
   /** Takes no connections any more, and cuts those that are there. */

@@ -16,6 +16,7 @@ import { orAbort } from '../../base/abort.js';
 import type { Clock } from '../../base/clock.js';
 import { ServiceError } from '../../base/errors.js';
 import type { ReplicaId } from '../../base/ids.js';
+import type { Logger } from '../../base/log.js';
 import type { Cluster, Replica } from '../../cluster/api.js';
 import type { Config } from '../../config/config.js';
 import type { Runners } from '../../runners/api.js';
@@ -26,13 +27,15 @@ import { AnswerLimit } from './answer-limit.js';
 import type { Reply } from './ask.js';
 import { ask } from './ask.js';
 import type { HopSeal } from './hop.js';
-import { HOP_HEADER, NOT_OWNER } from './hop.js';
+import { FENCED, HOP_HEADER, NOT_OWNER } from './hop.js';
 import { hasBody, requestHeaders } from './hop-headers.js';
 import { OwnerAgents } from './owner-agents.js';
 import { watchOwner } from './owner-watch.js';
 
 /** The first, one after a takeover, and one more. */
 const MAX_TRIES = 3;
+/** What a mark is refused with. The client's own token was judged here, so it is never about that. */
+const MARK_REFUSED = 401;
 /** For an owner that counts as dead, until it is given up while nothing of its answer is there. */
 const SILENCE_MS = 5000;
 
@@ -42,6 +45,7 @@ export interface ForwarderDeps {
   readonly seal: HopSeal;
   readonly config: Pick<Config, 'server'>;
   readonly clock: Clock;
+  readonly log: Logger;
 }
 
 /** What is passed on. */
@@ -58,6 +62,8 @@ export class Forwarder {
   readonly #deps: ForwarderDeps;
   readonly #agents = new OwnerAgents();
   readonly #publicUrl: PublicUrl;
+  /** Those that refuse the marks of this one, of which the log tells once. */
+  readonly #strangers = new Set<ReplicaId>();
 
   constructor(deps: ForwarderDeps) {
     this.#deps = deps;
@@ -152,6 +158,8 @@ export class Forwarder {
           },
         },
       });
+      if (reply.kind === 'unheard') return reply;
+      this.#assertTaken(owner, reply);
       if (reply.kind !== 'answered' || reply.response.headers[HOP_HEADER] !== NOT_OWNER) return reply;
       reply.response.destroy();
       if (!reply.isBodySent) return { kind: 'unheard', isRefused: false };
@@ -159,6 +167,30 @@ export class Forwarder {
     } finally {
       unwatch();
     }
+  }
+
+  /** OWNER_UNREACHABLE where whoever was asked takes nothing from this replica: the client can do nothing about that. */
+  #assertTaken({ id }: Replica, { kind, response }: Exclude<Reply, { kind: 'unheard' }>): void {
+    if (response.headers[HOP_HEADER] === FENCED) {
+      response.destroy();
+      this.#deps.cluster.moved(id);
+      throw new ServiceError('OWNER_UNREACHABLE', `the replica ${id} was started somewhere else; try again`, {
+        retryAfterSeconds: 2,
+      });
+    }
+    if (kind !== 'answered' || response.statusCode !== MARK_REFUSED) {
+      this.#strangers.delete(id);
+      return;
+    }
+    response.destroy();
+    if (!this.#strangers.has(id)) {
+      this.#strangers.add(id);
+      this.#deps.log.error(
+        'another replica refuses what this one passes on to it: they do not have the same cluster.secret',
+        { replica: id },
+      );
+    }
+    throw new ServiceError('OWNER_UNREACHABLE', `the replica ${id}, which has the runner, refuses this one`);
   }
 
   #mark(req: IncomingMessage): string {

@@ -15,10 +15,14 @@ import { ServiceError } from '../../base/errors.js';
 import type { ReplicaId } from '../../base/ids.js';
 import { replicaId } from '../../base/ids.js';
 
-/** On requests the mark above; on the answer to one, `not-owner` where the receiver does not have the runner. */
+/**
+ * On requests the mark above; on the answer to one, `not-owner` where the receiver does not have the runner, and `fenced`
+ * where another process goes by its name.
+ */
 export const HOP_HEADER = 'serai-hop';
 /** Value of the header on such an answer. */
 export const NOT_OWNER = 'not-owner';
+export const FENCED = 'fenced';
 
 /** What the sender tells. */
 export interface Hop {
@@ -75,11 +79,19 @@ export class HopSeal {
 
 /** Undefined for what a replica of another version may tell. */
 function parse(told: string): Hop | undefined {
-  const value: unknown = JSON.parse(Buffer.from(told, 'base64url').toString('utf8'));
+  const value = parseJson(Buffer.from(told, 'base64url').toString('utf8'));
   if (typeof value !== 'object' || value === null) return undefined;
   const { from, requestId, tokenName, socketBase } = value as Readonly<Record<string, unknown>>;
   if (typeof from !== 'string' || typeof requestId !== 'string' || typeof socketBase !== 'string')
     return undefined;
   if (tokenName !== undefined && typeof tokenName !== 'string') return undefined;
   return { from: replicaId(from), requestId, tokenName, socketBase };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -12,6 +12,7 @@ import { sendJson } from '../answer.js';
 import { contextOf } from '../context.js';
 import type { ApiDeps } from '../deps.js';
 import { isBodyHeld } from '../forwarding/continuation.js';
+import { FENCED, HOP_HEADER } from '../forwarding/hop.js';
 import { discardBody } from './body.js';
 
 /** Waiting helps within a second or two for most retryable failures. */
@@ -43,6 +44,7 @@ export function sendError(req: IncomingMessage, res: ServerResponse, error: unkn
   if (errorSpec(known.code).retryable) {
     res.setHeader('Retry-After', retryAfter(known, deps.randomness.random()));
   }
+  if (known.code === 'FENCED' && context.hop) res.setHeader(HOP_HEADER, FENCED);
   if (known.code === 'UNAUTHORIZED') res.setHeader('WWW-Authenticate', 'Bearer realm="serai"');
   const body: ErrorAnswer = {
     message: known.message,

@@ -1,8 +1,10 @@
+import { createHmac } from 'node:crypto';
 import { expect } from 'chai';
 import { HopSeal } from '../../../lib/api/forwarding/hop.js';
 import { replicaId } from '../../../lib/base/ids.js';
 import { ApiPair, SECRET } from '../../support/api-pair.js';
 import { TestApi } from '../../support/test-api.js';
+import { upgradeStatus } from '../../support/upgrade-status.js';
 
 const HOP = {
   from: replicaId('near'),
@@ -41,6 +43,49 @@ describe('the mark of a hop', () => {
     await using pair = await ApiPair.open({ settings });
     const answer = await pair.near.send('GET', '/version', undefined, { 'serai-hop': 'x.y' });
     expect(answer.status).to.equal(401);
+  });
+
+  it('that was made with the secret and tells nothing is refused', async () => {
+    await using pair = await ApiPair.open({ settings });
+    const url = '/api/v1/version';
+    const told = Buffer.from('nothing').toString('base64url');
+    const seal = createHmac('sha256', SECRET).update(`GET\n${url}\n${told}`).digest('base64url');
+    const answer = await pair.far.send('GET', '/version', undefined, { 'serai-hop': `${told}.${seal}` });
+    expect(answer.status).to.equal(401);
+  });
+
+  it('that the owner refuses is nothing of the client, whose answer is 503, and the log tells it once', async () => {
+    await using pair = await ApiPair.open(
+      {},
+      { settings: { SERAI_CLUSTER_SECRET: 'a-secret-of-some-others' } },
+    );
+    const runnerId = await pair.claim();
+    for (const [method, path, body] of [
+      ['GET', 'files', undefined],
+      ['PATCH', 'files', { delete: ['./*'] }],
+    ] as const) {
+      const answer = await pair.near.send(method, `/runners/${runnerId}/${path}`, body);
+      expect(answer.status, method).to.equal(503);
+      expect(answer.headers.has('www-authenticate'), method).to.equal(false);
+    }
+    const session = `${pair.near.base.replace('http', 'ws')}/runners/${runnerId}/session`;
+    expect(await upgradeStatus(session, { protocols: ['serai.v1'] })).to.equal(503);
+    const told = pair.near.log.lines.filter(({ message }) => message.includes('cluster.secret'));
+    expect(told).to.have.length(1);
+    expect(told[0]).to.deep.include({ level: 'error', fields: { replica: pair.farReplica.id } });
+  });
+
+  it('comes back as 503 from a process whose name another has, whose address is looked up then', async () => {
+    await using pair = await ApiPair.open();
+    const runnerId = await pair.claim();
+    pair.farCluster.become({ isFenced: true });
+    const answer = await pair.near.send('GET', `/runners/${runnerId}/files`);
+    expect(answer.status).to.equal(503);
+    expect((answer.json as { message: string }).message).not.to.contain('stop this one');
+    const session = `${pair.near.base.replace('http', 'ws')}/runners/${runnerId}/session`;
+    expect(await upgradeStatus(session, { protocols: ['serai.v1'] })).to.equal(503);
+    expect(pair.nearCluster.displaced).to.deep.equal([pair.farReplica.id, pair.farReplica.id]);
+    expect(pair.nearCluster.suspected).to.deep.equal([]);
   });
 
   it('opens runners and nothing else', async () => {
